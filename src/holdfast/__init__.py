@@ -1,0 +1,55 @@
+"""holdfast: the session layer for LLM agents.
+
+Names are loaded when they are first used, so that importing the package costs next to nothing.
+"""
+
+TYPE_CHECKING = False  # type checkers take it for true, and `typing` need not be imported
+
+if TYPE_CHECKING:
+    from holdfast.cancel import CancelToken
+    from holdfast.errors import HoldfastError
+    from holdfast.history import History
+    from holdfast.messages import Message, Role, ToolCall
+    from holdfast.settings import Settings
+    from holdfast.tools import Tool, tool
+    from holdfast.usage import Usage
+
+__all__ = [
+    "CancelToken",
+    "History",
+    "HoldfastError",
+    "Message",
+    "Role",
+    "Settings",
+    "Tool",
+    "ToolCall",
+    "Usage",
+    "tool",
+]
+
+_HOMES = {
+    "CancelToken": "cancel",
+    "History": "history",
+    "HoldfastError": "errors",
+    "Message": "messages",
+    "Role": "messages",
+    "Settings": "settings",
+    "Tool": "tools",
+    "ToolCall": "messages",
+    "Usage": "usage",
+    "tool": "tools",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"holdfast.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

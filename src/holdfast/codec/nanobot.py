@@ -1,0 +1,182 @@
+"""Lines of nanobot's session files.
+
+    {"_type": "metadata", "key", "created_at", "updated_at", "metadata", "last_consolidated"}
+    {"role", "content", "timestamp", "tool_calls", "tool_call_id", "name", ..., "id"}
+
+A line is Python's own bytes: `json.dumps` with its spaces, characters not escaped, one `\\n` behind
+every line. Tool calls are nested and pictures are `image_url` parts, as nanobot sends them on. What
+nanobot has no name for (author, is_error, model, prefix, stop, synthetic, and last our id) rides in
+extra keys, which nanobot keeps. Read is what nanobot wrote in any year, and what its Go port writes
+(compact, keys sorted, times in UTC). Times without a zone are those of the machine.
+"""
+
+from datetime import datetime, tzinfo
+from typing import Any, NamedTuple
+
+from holdfast import ids, strict
+from holdfast.codec import foreign, kernel
+from holdfast.codec.writing import dumps
+from holdfast.entries import Entry, UnknownEntry
+from holdfast.errors import InvalidInput
+from holdfast.frozen import EMPTY, FrozenDict, Value
+from holdfast.messages import Message, Role, ToolCall
+from holdfast.strict import LIMITS, Limits
+
+_OWN = ("author", "is_error", "model", "prefix", "stop", "synthetic", "id")
+_NAMES = ("role", "content", "timestamp", "tool_calls", "tool_call_id", "name", *_OWN)
+_METADATA = ("_type", "key", "created_at", "updated_at", "metadata", "last_consolidated")
+
+
+class Metadata(Value, frozen=True, kw_only=True):
+    """The first line of a file. Times are text, as they stand there.
+
+    `last_consolidated` counts the messages already summarised; a line whose number cannot be one
+    (negative, not whole) is read as 0, so that no history is hidden.
+    """
+
+    key: str | None = None
+    created_at: str = ""
+    updated_at: str = ""
+    metadata: FrozenDict = EMPTY
+    last_consolidated: int = 0
+    extra: FrozenDict = EMPTY
+
+    def within(self, count: int) -> "Metadata":
+        """The same for a file of `count` messages: a number beyond them is 0 as well."""
+        return self if self.last_consolidated <= count else self.replace(last_consolidated=0)
+
+    def _settle(self) -> None:
+        self._settle_texts("created_at", "updated_at", optional=("key",))
+        self._settle_objects("metadata", "extra")
+        if type(self.last_consolidated) is not int or self.last_consolidated < 0:
+            raise InvalidInput("last_consolidated", "is a whole number from 0 up")
+
+
+class File(NamedTuple):
+    """What a file holds: its metadata, and everything else in order."""
+
+    metadata: Metadata
+    entries: tuple[Entry, ...]
+
+
+def encode(message: Message, *, zone: tzinfo | None = None, ascii: bool = False) -> bytes:
+    """The line of a message. A time that was read from a line is written as it stood there.
+
+    `zone` is where nanobot runs, by default the machine's own; `ascii` escapes every other
+    character, so that a torn write cannot cut one in two.
+    """
+    found: dict[str, Any] = {"role": str(message.role), "content": kernel.content(message)}
+    text = foreign.time_text(message, zone)
+    found["timestamp"] = _local(message.timestamp, zone) if text is None else text
+    if message.tool_calls:
+        found["tool_calls"] = [_call_dict(call) for call in message.tool_calls]
+    for name in ("tool_call_id", "name"):
+        if getattr(message, name) is not None:
+            found[name] = getattr(message, name)
+    extra = {name: value for name, value in message.extra.items() if name != "timestamp"}
+    for name in extra:
+        if name in _NAMES or name == "_type":
+            raise InvalidInput(f"extra.{name}", "would change what the line means: rename it")
+    own = {n: getattr(message, n) for n in _OWN if getattr(message, n) not in (None, False)}
+    return _line(found | extra | own, ascii)
+
+
+def encode_metadata(metadata: Metadata, *, ascii: bool = False) -> bytes:
+    """The line of the metadata."""
+    names = _METADATA if metadata.key is not None else [n for n in _METADATA if n != "key"]
+    found = {name: getattr(metadata, name) for name in names if name != "_type"}
+    return _line({"_type": "metadata"} | found | metadata.extra, ascii)
+
+
+def decode(
+    line: bytes | str, *, zone: tzinfo | None = None, limits: Limits = LIMITS
+) -> Metadata | tuple[Entry, ...]:
+    """What a line holds: metadata, or a message (and a mark when characters had to be mended).
+
+    A record of another `_type`, or a message whose role is unknown, is an UnknownEntry: kept as it
+    is, and never shown to a model.
+    """
+    value, mended = strict.parse(line, limits, "a line")
+    raw = foreign.object_of(value, "a line")
+    kind = raw.get("_type")
+    if kind == "metadata":
+        return _metadata(raw)
+    if "_type" in raw or raw.get("role") not in tuple(Role):
+        data = line.encode("utf-8", "surrogatepass") if isinstance(line, str) else line
+        return foreign.with_marks(UnknownEntry(kind=str(kind or raw.get("role")), raw=data), mended)
+    return foreign.with_marks(_message(raw, zone), mended)
+
+
+def decode_file(data: bytes, *, zone: tzinfo | None = None, limits: Limits = LIMITS) -> File:
+    """Everything in a file. Blank lines are passed over; of several metadata lines the last counts.
+
+    InvalidInput names the line that cannot be read.
+    """
+    metadata = Metadata()
+    entries: list[Entry] = []
+    count = 0
+    # Split as bytes: str.splitlines() would also split at U+2028, which JSON may hold.
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            found = decode(line, zone=zone, limits=limits)
+        except InvalidInput as error:
+            raise InvalidInput(f"line {number}:", str(error)) from error
+        if isinstance(found, Metadata):
+            metadata = found
+        else:
+            entries += found
+            count += isinstance(found[0], Message)
+    return File(metadata.within(count), tuple(entries))
+
+
+def _message(raw: FrozenDict, zone: tzinfo | None) -> Message:
+    known = [n for n in _NAMES if n not in _OWN or _is_ours(n, raw.get(n))]
+    fields: dict[str, Any] = {"timestamp": ids.now()}
+    if raw.get("timestamp") is not None:
+        try:
+            fields["timestamp"] = foreign.time_of(raw["timestamp"], zone)
+        except InvalidInput:  # not a time: the line keeps it, and the message was read now
+            pass
+        fields["extra"] = {"timestamp": raw["timestamp"]}
+    return foreign.message_of(raw, known, **fields)
+
+
+def _is_ours(name: str, value: Any) -> bool:
+    if name == "is_error":
+        return type(value) is bool
+    return type(value) is str and (name != "id" or value != "")
+
+
+def _metadata(raw: FrozenDict) -> Metadata:
+    count = raw.get("last_consolidated")
+    texts = {n: raw[n] for n in ("key", "created_at", "updated_at") if type(raw.get(n)) is str}
+    return Metadata(
+        **texts,
+        metadata=raw.get("metadata") if type(raw.get("metadata")) is FrozenDict else EMPTY,  # type: ignore[arg-type]
+        last_consolidated=count if type(count) is int and count > 0 else 0,
+        extra=foreign.extra_of(raw, _METADATA, EMPTY),
+    )
+
+
+def _call_dict(call: ToolCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": call.arguments}
+    found: dict[str, Any] = {"id": call.id, "type": "function", "function": function}
+    for name in ("output", "signature"):
+        if getattr(call, name) is not None:
+            found[name] = getattr(call, name)
+    if call.is_error:
+        found["is_error"] = True
+    rest = dict(call.extra)
+    if type(inner := rest.pop("function", None)) is FrozenDict:
+        found["function"] = function | inner
+    return found | rest
+
+
+def _local(time: datetime, zone: tzinfo | None) -> str:
+    return time.astimezone(zone).replace(tzinfo=None).isoformat()
+
+
+def _line(found: dict[str, Any], ascii: bool) -> bytes:
+    return dumps(found, spaced=True, ascii=ascii).encode() + b"\n"

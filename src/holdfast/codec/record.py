@@ -1,0 +1,195 @@
+"""Records: the rows that our stores keep. Everything about an entry, versioned.
+
+    {"v":1,"message":{"role":"user","content":"I am Ada.","id":"...","timestamp":"..."}}
+
+| name       | in       | value                                                              |
+|------------|----------|--------------------------------------------------------------------|
+| v          | all      | the version of this table: 1                                       |
+| message, fold, call, mark | the one other name: the kind of entry; a kind that is not in this   |
+|            |          | table is kept byte for byte                                        |
+| id         | all      | text                                                               |
+| timestamp  | all      | RFC 3339, with offset                                              |
+| extra      | all      | object, when not empty                                             |
+| role, content, tool_calls, tool_call_id, name, author, is_error, model, prefix, stop, synthetic |
+|            | message  | as in Message; absent when empty                                   |
+| first, last, replacement, by, why, tokens_before, tokens_after                                   |
+|            | fold     | as in Fold; the replacement is what stands under `message`         |
+| model, about, usage, stop, latency_ms, cost, window, digest, request_id                          |
+|            | call     | as in Call; the cost is decimal text                               |
+| what, about, data                                                                                |
+|            | mark     | as in Mark                                                         |
+
+A part is an object with its `type`: text, image, audio, file, thinking, call, opaque. A tool call
+has id, name, arguments and, when set, output, is_error, signature, extra. Bytes are base64.
+
+Our own rows are read by msgspec alone; a row that it does not take as it is (a field or part of a
+newer version, a nested tool call) is read again by the strict path, and nothing in it is lost.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from holdfast import strict
+from holdfast.codec import foreign
+from holdfast.entries import Call, Entry, Fold, Mark, UnknownEntry
+from holdfast.errors import Corrupt, FormatTooNew, InvalidInput, TooLarge
+from holdfast.frozen import EMPTY, FrozenDict, decode_hook
+from holdfast.identity import has_identity
+from holdfast.messages import Message
+from holdfast.parts import Unknown
+from holdfast.strict import LIMITS, Limits
+from holdfast.usage import Usage
+
+VERSION = 1
+_Kind = TypeVar("_Kind", Fold, Call, Mark)
+# A value may be nested as deep as a caller's limit, and stands a few levels down in its record.
+_DEEPER = 8
+
+
+class _Record(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    """A row: the version, and one entry under the name of its kind."""
+
+    v: Literal[1]
+    message: Message | None = None
+    fold: Fold | None = None
+    call: Call | None = None
+    mark: Mark | None = None
+
+
+def _encode_hook(value: Any) -> Any:
+    if type(value) is Unknown:
+        return value.raw
+    raise TypeError(f"a {type(value).__name__} cannot be stored")
+
+
+_encode = msgspec.json.Encoder(enc_hook=_encode_hook).encode
+_decode = msgspec.json.Decoder(_Record, dec_hook=decode_hook).decode
+
+
+def record(entry: Entry) -> bytes:
+    """The record of an entry; `read_record` gives back an equal entry."""
+    if type(entry) is Message:  # first, because most entries are
+        return _encode(_Record(1, entry))
+    if type(entry) is UnknownEntry:
+        return entry.raw
+    if type(entry) is Fold:
+        return _encode(_Record(1, fold=entry))
+    if type(entry) is Call:
+        return _encode(_Record(1, call=entry))
+    assert type(entry) is Mark
+    return _encode(_Record(1, mark=entry))
+
+
+def read_record(data: bytes, where: str = "a record") -> Entry:
+    """The entry in a record of ours. `where` names it in Corrupt, should it be damaged.
+
+    A kind that is unknown here comes back as an UnknownEntry, a newer version as FormatTooNew.
+    """
+    try:
+        found = _decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        pass  # not as this version writes it: read it slowly, to keep it or to say why not
+    else:
+        message, fold, call, mark = found.message, found.fold, found.call, found.mark
+        if message is not None and fold is None and call is None and mark is None:
+            if has_identity(message):
+                return message
+        elif message is None:
+            others = [entry for entry in (fold, call, mark) if entry is not None]
+            if len(others) == 1 and has_identity(others[0]):
+                return others[0]
+    try:
+        entry, mended = _read_slowly(data, LIMITS, where)
+    except (InvalidInput, TooLarge) as error:
+        raise Corrupt(where, str(error)) from error
+    if mended:
+        raise Corrupt(where, "it holds broken characters, and no record was written with any")
+    return entry
+
+
+def read_foreign_record(data: bytes | str, limits: Limits = LIMITS) -> tuple[Entry, ...]:
+    """The entry in a record from elsewhere, read strictly; and a mark if it was mended."""
+    return foreign.with_marks(*_read_slowly(data, limits, "a record"))
+
+
+def _read_slowly(data: bytes | str, limits: Limits, where: str) -> tuple[Entry, int]:
+    room = limits.replace(depth_max=limits.depth_max + _DEEPER)
+    value, mended = strict.parse(data, room, where)
+    raw = foreign.object_of(value, where)
+    version = raw.get("v")
+    if type(version) is not int or version < 1:
+        raise InvalidInput(where, "has no version: it is not a record")
+    if version > VERSION:
+        raise FormatTooNew(where, version, VERSION)
+    if len(raw) != 2:
+        raise InvalidInput(where, "holds one entry beside its version")
+    kind = next(name for name in raw if name != "v")
+    if kind not in _READERS:
+        return UnknownEntry(kind=kind, raw=data.encode() if isinstance(data, str) else data), mended
+    return _READERS[kind](foreign.object_of(raw[kind], kind)), mended
+
+
+def _message(raw: FrozenDict) -> Message:
+    _check_identity(raw)
+    own = foreign.object_of(raw.get("extra", EMPTY), "extra")
+    fields = foreign.time_fields(raw["timestamp"])
+    fields["extra"] = {**fields.get("extra", {}), **own}
+    names = Message.__struct_fields__
+    return foreign.message_of(raw, names, part=foreign.part_of, **fields)
+
+
+def _fold(raw: FrozenDict) -> Fold:
+    fields = _fields(raw, Fold)
+    if (replacement := fields.pop("replacement", None)) is not None:
+        fields["replacement"] = _message(foreign.object_of(replacement, "replacement"))
+    return _convert(fields, Fold)
+
+
+def _call(raw: FrozenDict) -> Call:
+    fields = _fields(raw, Call)
+    usage = foreign.object_of(fields.pop("usage", EMPTY), "usage")
+    known = {name: usage[name] for name in usage if name in Usage.__struct_fields__}
+    fields["usage"] = Usage(**known)
+    if unknown := {name: usage[name] for name in usage if name not in known}:
+        fields["extra"] = foreign.extra_of(FrozenDict({"usage": unknown}), (), fields["extra"])
+    return _convert(fields, Call)
+
+
+def _mark(raw: FrozenDict) -> Mark:
+    return _convert(_fields(raw, Mark), Mark)
+
+
+_READERS: dict[str, Callable[[FrozenDict], Entry]] = {
+    "message": _message,
+    "fold": _fold,
+    "call": _call,
+    "mark": _mark,
+}
+
+
+def _check_identity(raw: FrozenDict) -> None:
+    for name in ("id", "timestamp"):
+        if name not in raw:
+            raise InvalidInput("a record", f"has no {name}")
+    if foreign.iso_time(raw["timestamp"]).utcoffset() is None:
+        raise InvalidInput("timestamp", "has no zone")
+
+
+def _fields(raw: FrozenDict, kind: type[Fold | Call | Mark]) -> dict[str, Any]:
+    _check_identity(raw)
+    names = kind.__struct_fields__
+    fields = {name: value for name, value in raw.items() if name in names}
+    own = foreign.object_of(raw.get("extra", EMPTY), "extra")
+    return fields | {"extra": foreign.extra_of(raw, names, own)}
+
+
+def _convert(fields: dict[str, Any], kind: type[_Kind]) -> _Kind:
+    ready = {name: value for name, value in fields.items() if isinstance(value, Message | Usage)}
+    rest = {name: value for name, value in fields.items() if name not in ready}
+    try:
+        entry = msgspec.convert(rest, kind, dec_hook=decode_hook)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"a {kind.__name__.lower()}", f"cannot be read: {error}") from None
+    return entry.replace(**ready)  # replace() runs the checks of a new value

@@ -1,0 +1,128 @@
+"""Events: what a running turn tells those who watch it. Values, like everything said.
+
+They come in this order: TurnStarted; then, for each model call, ThinkingDelta before TextDelta
+before ToolCallStarted and ToolCallReady, with UsageUpdate and Retrying where they happen; a
+ToolResult for each tool that ended; Folded when the window was folded; TurnFinished last.
+"""
+
+from decimal import Decimal
+
+from holdfast.entries import Fold
+from holdfast.errors import InvalidInput
+from holdfast.frozen import Value
+from holdfast.messages import Message, ToolCall
+from holdfast.usage import Usage, amount
+
+
+class Event(Value, frozen=True, tag_field="event", kw_only=True):
+    """The base of the events: `event` tells them apart in JSON."""
+
+    def _settle_is(self, name: str, kind: type) -> None:
+        if not isinstance(getattr(self, name), kind):
+            raise InvalidInput(name, f"is a {kind.__name__}")
+
+
+class TurnStarted(Event, frozen=True, tag="turn_started", kw_only=True):
+    """A turn begins on the session `session_id`, for the message said."""
+
+    session_id: str
+    message: Message
+
+    def _settle(self) -> None:
+        self._settle_texts("session_id")
+        self._settle_is("message", Message)
+
+
+class TextDelta(Event, frozen=True, tag="text_delta"):
+    """More words of the answer."""
+
+    text: str
+
+    def _settle(self) -> None:
+        self._settle_texts("text")
+
+
+class ThinkingDelta(Event, frozen=True, tag="thinking_delta"):
+    """More of what the model thinks."""
+
+    text: str
+
+    def _settle(self) -> None:
+        self._settle_texts("text")
+
+
+class ToolCallStarted(Event, frozen=True, tag="tool_call_started", kw_only=True):
+    """The model begins to write a call; its arguments are still to come."""
+
+    id: str
+    name: str
+
+    def _settle(self) -> None:
+        self._settle_texts("id", "name")
+
+
+class ToolCallReady(Event, frozen=True, tag="tool_call_ready"):
+    """A call is complete."""
+
+    call: ToolCall
+
+    def _settle(self) -> None:
+        self._settle_is("call", ToolCall)
+
+
+class ToolResult(Event, frozen=True, tag="tool_result"):
+    """A tool has ended; the message holds what it gave back."""
+
+    message: Message
+
+    def _settle(self) -> None:
+        self._settle_is("message", Message)
+
+
+class UsageUpdate(Event, frozen=True, tag="usage_update"):
+    """The tokens of the running call, so far."""
+
+    usage: Usage
+
+    def _settle(self) -> None:
+        self._settle_is("usage", Usage)
+
+
+class Folded(Event, frozen=True, tag="folded"):
+    """The window was folded."""
+
+    folds: tuple[Fold, ...]
+
+    def _settle(self) -> None:
+        self._settle_tuple("folds", Fold)
+
+
+class Retrying(Event, frozen=True, tag="retrying", kw_only=True):
+    """A call failed and is tried again after `delay_s`; `error` says why in words."""
+
+    error: str
+    attempt: int
+    attempts_max: int
+    delay_s: float
+
+    def _settle(self) -> None:
+        self._settle_texts("error")
+        self._settle_counts("attempt", "attempts_max")
+        self._settle_number("delay_s")
+
+
+class TurnFinished(Event, frozen=True, tag="turn_finished", kw_only=True):
+    """The turn is over: how it ended, the last message, and what it all took."""
+
+    outcome: str
+    message: Message | None = None
+    usage: Usage = Usage()
+    cost: Decimal | None = None
+
+    def _settle(self) -> None:
+        self._settle_texts("outcome")
+        self._settle_is("usage", Usage)
+        if self.message is not None:
+            self._settle_is("message", Message)
+        if self.cost is not None:
+            self._set("cost", amount("cost", self.cost))

@@ -1,0 +1,47 @@
+"""Text that every store, file and vendor can carry.
+
+A Python string may hold half of a surrogate pair; UTF-8 cannot, and a conversation that holds one
+can be neither stored nor sent. So a lone surrogate never gets in: a caller who passes one gets
+InvalidInput, and in text from a model, a tool or a file it becomes U+FFFD, counted, so that the
+reader can leave a mark. NUL and every other character are kept.
+"""
+
+from holdfast.errors import InvalidInput
+
+
+def check(text: str, what: str) -> None:
+    """Raise InvalidInput when `text` holds a lone surrogate; `what` names it for the reader."""
+    if text.isascii():  # a flag of the string, not a scan
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(
+            what,
+            f"has half of a surrogate pair (U+{ord(text[error.start]):04X}) at character "
+            f"{error.start}: decode the text with errors='replace' before passing it",
+        ) from None
+
+
+def mend(text: str) -> tuple[str, int]:
+    """The text with each lone surrogate as U+FFFD, and how many there were.
+
+    Two halves that stand side by side, as a careless decoder leaves them, become their character.
+    """
+    if text.isascii():
+        return text, 0
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        mended = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return mended, mended.count("\ufffd") - text.count("\ufffd")
+    return text, 0
+
+
+def decode(data: bytes) -> tuple[str, int]:
+    """The text in `data`, and how many pieces of it were not UTF-8; each of those is a U+FFFD."""
+    try:
+        return data.decode(), 0
+    except UnicodeDecodeError:
+        mended = data.decode(errors="replace")
+        return mended, mended.count("\ufffd") - data.count("\ufffd".encode())

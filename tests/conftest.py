@@ -1,0 +1,111 @@
+"""What every test shares: Hypothesis profiles, the summary of a run, and the count guard.
+
+holdfast is not imported here, so that tests of importing it see a fresh start.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+TESTS = Path(__file__).parent
+
+# With the importlib mode pytest leaves this folder off the path. Helpers beside the tests are
+# imported by their plain name; last on the path, they cannot hide anything.
+sys.path.append(str(TESTS))
+
+import count_guard  # noqa: E402
+
+# A deadline would make a busy machine fail a test; the blob is what reproduces a failure that
+# was seen elsewhere. Profile "ci" looks at the same examples each time.
+settings.register_profile("default", deadline=None, derandomize=False, print_blob=True)
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("holdfast")
+    group.addoption(
+        "--count-guard",
+        action="store_true",
+        help="fail if fewer tests pass than tests/count.txt says (for runs of the whole suite)",
+    )
+    group.addoption(
+        "--count-record",
+        metavar="REASON",
+        help="add the number of passed tests to tests/count.txt",
+    )
+    group.addoption(
+        "--summary-file",
+        type=Path,
+        metavar="FILE",
+        help="write what ran and what was skipped to FILE rather than to the terminal",
+    )
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(Observer(config), "holdfast-observer")
+
+
+class Observer:
+    """Counts what ran, tells it at the end, and lets the count guard judge."""
+
+    def __init__(self, config):
+        self.config = config
+        self.tally = count_guard.Tally()
+        self.notes = []
+
+    def pytest_collectreport(self, report):
+        if report.skipped:
+            self.tally.skipped.append((report.nodeid, reason_of(report)))
+
+    def pytest_runtest_logreport(self, report):
+        if hasattr(report, "context"):  # a subtest; its test is reported by itself
+            return
+        if report.failed:
+            self.tally.failed += 1
+        elif report.skipped and hasattr(report, "wasxfail"):
+            self.tally.xfailed.append((report.nodeid, report.wasxfail or "no reason given"))
+        elif report.skipped:
+            self.tally.skipped.append((report.nodeid, reason_of(report)))
+        elif report.when == "call" and not hasattr(report, "wasxfail"):
+            self.tally.passed += 1
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session, exitstatus):
+        if exitstatus != pytest.ExitCode.OK or not self.config.option.count_guard:
+            return  # a run that fails anyway says so itself
+        verdict = self.judge(TESTS / "count.txt")
+        if verdict.sentence:
+            self.notes.append(verdict.sentence)
+        if not verdict.ok:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def judge(self, path):
+        reason = self.config.option.count_record
+        try:
+            text = path.read_text(encoding="utf-8")
+            if reason:
+                text = count_guard.record(text, self.tally.passed, reason)
+                path.write_text(text, encoding="utf-8")
+            return count_guard.judge(count_guard.parse(text), self.tally.passed)
+        except ValueError as error:
+            return count_guard.Verdict(False, f"tests/count.txt: {error}")
+
+    def pytest_terminal_summary(self, terminalreporter):
+        lines = count_guard.summary(self.tally) + self.notes
+        file = self.config.option.summary_file
+        if file is not None:
+            file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            return
+        terminalreporter.section("what ran")
+        for line in lines:
+            terminalreporter.write_line(line)
+
+
+def reason_of(report):
+    """Why a test was skipped, without pytest's own word for it."""
+    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return text.removeprefix("Skipped: ") or "no reason given"

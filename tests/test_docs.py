@@ -1,0 +1,64 @@
+"""Every Python example in the documentation is run, and the README keeps its word."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").glob("**/*.md")])
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")
+
+
+def blocks(page: Path) -> list[str]:
+    return BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda page: page.name)
+def test_the_examples_of_a_page_run_one_after_the_other(page):
+    """The blocks of a page are one program: a reader who types them in order sees them work."""
+    names: dict[str, object] = {"__name__": "__main__"}
+
+    for block in blocks(page):
+        exec(compile(block, str(page), "exec"), names)
+
+    assert len(names) > 1
+
+
+def test_the_readme_shows_in_twelve_lines_what_holdfast_is_for():
+    """The first example of the README has at most 12 lines that are not blank."""
+    first = blocks(ROOT / "README.md")[0]
+
+    assert len([line for line in first.splitlines() if line.strip()]) <= 12
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 150
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_to_a_file_leads_somewhere(page):
+    """A link in the documentation names a file of the project, or a page of the web."""
+    targets = LINK.findall(page.read_text(encoding="utf-8"))
+
+    missing = [t for t in targets if "://" not in t and not (page.parent / t).exists()]
+
+    assert missing == []
+
+
+def test_every_command_that_the_readme_names_exists():
+    """Scripts and benchmarks named in the README are there to be run."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+
+    named = set(re.findall(r"\b((?:scripts|bench)/[\w./-]*\w)", text))
+
+    assert named
+    assert [name for name in sorted(named) if not (ROOT / name).is_file()] == []
+
+
+def test_the_architecture_names_every_module():
+    """ARCHITECTURE.md lists the files in reading order; none is forgotten."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    modules = [p.name for p in (ROOT / "src" / "holdfast").glob("**/*.py")]
+
+    missing = [name for name in modules if name not in text]
+
+    assert missing == []

@@ -1,0 +1,79 @@
+"""Importing holdfast is cheap: each module is loaded when one of its names is first used.
+
+A command line tool pays for every import at every start, so what is loaded is counted here,
+in a fresh interpreter. How long it takes is measured by `bench/imports.py`.
+"""
+
+import importlib.metadata
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import holdfast
+
+TOUCH_ALL = "import holdfast\nfor name in holdfast.__all__:\n    getattr(holdfast, name)"
+
+
+def loaded(code):
+    """Return the names of the modules that `code` adds in a fresh interpreter."""
+    # Others may load modules at the start of every interpreter, so only the difference counts.
+    # json comes last, or it would add modules itself.
+    program = (
+        f"import sys\nbefore = set(sys.modules)\n{code}\n"
+        "added = sorted(set(sys.modules) - before)\nimport json\nprint(json.dumps(added))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-W", "error", "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout))
+
+
+def third_party(modules):
+    tops = {name.partition(".")[0] for name in modules}
+    return tops - set(sys.stdlib_module_names) - {"holdfast"}
+
+
+def test_importing_holdfast_loads_only_itself_and_the_standard_library():
+    modules = loaded("import holdfast")
+
+    assert "holdfast" in modules
+    assert third_party(modules) == set()
+
+
+def test_importing_holdfast_loads_no_event_loop_and_no_module_of_its_own():
+    modules = loaded("import holdfast")
+
+    assert "asyncio" not in modules
+    assert {name for name in modules if name.startswith("holdfast.")} == set()
+
+
+def test_all_public_names_need_no_event_loop_and_no_optional_dependency():
+    """msgspec is the one dependency; what it loads itself depends on what is installed."""
+    modules = loaded(TOUCH_ALL)
+
+    assert "asyncio" not in modules
+    assert third_party(modules) <= third_party(loaded("import msgspec"))
+
+
+def test_the_probe_sees_what_is_loaded():
+    """The tests above would pass in vain if it did not."""
+    modules = loaded("import asyncio, msgspec")
+
+    assert "asyncio" in modules
+    assert "msgspec" in third_party(modules)
+
+
+def test_the_package_is_marked_as_typed():
+    assert (Path(holdfast.__file__).parent / "py.typed").is_file()
+
+
+def test_the_package_is_installed_with_its_metadata():
+    metadata = importlib.metadata.metadata("holdfast")
+
+    assert metadata["Name"] == "holdfast"
+    assert metadata["Version"]
