@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "checklist.md"
-ROW = re.compile(r"^\| (?P<item>[SB]\d[\w-]*) \| (?P<words>.+?) \| (?P<status>.+?) \|$", re.MULTILINE)
+ROW = re.compile(
+    r"^\| (?P<item>[SB]\d[\w-]*) \| (?P<words>.+?) \| (?P<status>.+?) \|$", re.MULTILINE
+)
 TEST = re.compile(r"`(tests/[\w/]+\.py::\w+)`")
 
 

@@ -30,12 +30,12 @@ def pytest_addoption(parser):
     group.addoption(
         "--count-guard",
         action="store_true",
-        help="fail if fewer tests pass than tests/count.txt says (for runs of the whole suite)",
+        help="fail if there are fewer tests than tests/count.txt says (for runs of the whole suite)",
     )
     group.addoption(
         "--count-record",
         metavar="REASON",
-        help="add the number of passed tests to tests/count.txt",
+        help="add the number of tests to tests/count.txt",
     )
     group.addoption(
         "--summary-file",
@@ -58,7 +58,9 @@ class Observer:
         self.notes = []
 
     def pytest_collectreport(self, report):
-        if report.skipped:
+        if report.failed:
+            self.tally.failed += 1
+        elif report.skipped:
             self.tally.skipped.append((report.nodeid, reason_of(report)))
 
     def pytest_runtest_logreport(self, report):
@@ -88,9 +90,9 @@ class Observer:
         try:
             text = path.read_text(encoding="utf-8")
             if reason:
-                text = count_guard.record(text, self.tally.passed, reason)
+                text = count_guard.record(text, self.tally.accounted, reason)
                 path.write_text(text, encoding="utf-8")
-            return count_guard.judge(count_guard.parse(text), self.tally.passed)
+            return count_guard.judge(count_guard.parse(text), self.tally.accounted)
         except ValueError as error:
             return count_guard.Verdict(False, f"tests/count.txt: {error}")
 

@@ -486,6 +486,23 @@ def test_a_childs_callbacks_run_exactly_once_while_its_parent_comes_and_goes():
     assert sorted(heard) == list(range(5000))
 
 
+def test_nobody_registers_with_a_child_in_the_middle_of_its_parents_cancel():
+    """S2-22: a family has one lock; a race that shows it is too rare to wait for."""
+    parent = CancelToken()
+    child = parent.child().child()
+    heard = []
+
+    with parent._lock:
+        thread = in_thread(lambda: child.on_cancel(lambda: heard.append("heard")))
+        thread.join(0.1)
+        had_to_wait = thread.is_alive()
+        parent.cancel()
+    thread.join(SOON_S)
+
+    assert had_to_wait
+    assert heard == ["heard"]
+
+
 # ---- guarding a task ----
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+
 from breaks import BREAKS
 from checklist import ROOT, rows
 

@@ -257,7 +257,11 @@ def test_calls_keep_their_order_and_may_share_an_id():
 def test_unknown_fields_of_a_call_are_kept():
     """S1-27: what other programs put beside a call (`thought`, an index) survives."""
     nested = asked(
-        id="c", type="function", index=2, thought=True, function={"name": "f", "arguments": "", "x": [1]}
+        id="c",
+        type="function",
+        index=2,
+        thought=True,
+        function={"name": "f", "arguments": "", "x": [1]},
     )
     flat = asked(id="c", name="f", arguments="", index=2)
 

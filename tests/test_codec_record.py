@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from holdfast.usage import Usage
 
 GOLDEN = Path(__file__).parent / "golden" / "codec"
 ID = "01950000-0000-7000-8000-00000000000"
-NOON = datetime(2026, 2, 1, 12, tzinfo=timezone.utc)
+NOON = datetime(2026, 2, 1, 12, tzinfo=UTC)
 
 GOLDENS = {
     "record_message.json": Message(
@@ -40,11 +40,14 @@ GOLDENS = {
             Unknown(7),
         ),
         tool_calls=(
+            ToolCall(id="call_1", name="weather", arguments='{"city": "Zürich"}', signature="c2ln"),
             ToolCall(
-                id="call_1", name="weather", arguments='{"city": "Zürich"}', signature="c2ln"
-            ),
-            ToolCall(
-                id="call_2", name="time", arguments="", output="12:00", is_error=True, extra={"n": 1}
+                id="call_2",
+                name="time",
+                arguments="",
+                output="12:00",
+                is_error=True,
+                extra={"n": 1},
             ),
         ),
         tool_call_id="call_0",
@@ -98,7 +101,9 @@ GOLDENS = {
     ),
 }
 
-SHORT = b'{"v":1,"message":{"role":"user","content":"x","id":"i","timestamp":"2026-02-01T12:00:00Z"%b}}'
+SHORT = (
+    b'{"v":1,"message":{"role":"user","content":"x","id":"i","timestamp":"2026-02-01T12:00:00Z"%b}}'
+)
 HEAD = '"id":"i","timestamp":"2026-02-01T12:00:00Z"'
 
 
@@ -119,7 +124,7 @@ def outcome(data):
 
 @pytest.mark.parametrize("name", GOLDENS)
 def test_an_entry_is_written_as_these_very_bytes(name):
-    """Names on disk are chosen once; a changed byte is a changed format (S2-75, S2-76, A2)."""
+    """Names on disk are chosen once; a changed byte is a changed format (S2-75, S2-76, A2). S1-6: a role is its word."""
     assert codec.record(GOLDENS[name]) == (GOLDEN / name).read_bytes()
 
 
@@ -355,8 +360,22 @@ def test_an_unknown_field_of_a_part_survives(part):
 
 @pytest.mark.parametrize(
     "part",
-    ['{"type":"hologram","depth":3,"a":[1.0,null]}', "7", "null", "[1,[2]]", "true", '{"a":1}', "{}", "1.50"]
-    + ['{"type":"video","url":"u"}', '{"type":"text"}', '{"type":"image","data":"@"}', '{"type":null}'],
+    [
+        '{"type":"hologram","depth":3,"a":[1.0,null]}',
+        "7",
+        "null",
+        "[1,[2]]",
+        "true",
+        '{"a":1}',
+        "{}",
+        "1.50",
+    ]
+    + [
+        '{"type":"video","url":"u"}',
+        '{"type":"text"}',
+        '{"type":"image","data":"@"}',
+        '{"type":null}',
+    ],
 )
 def test_an_unknown_part_is_written_as_it_was(part):
     """A later version finds what was written."""
@@ -370,7 +389,13 @@ def test_an_unknown_part_is_written_as_it_was(part):
 
 
 @pytest.mark.parametrize(
-    "raw", ["words", {"type": "text", "text": "x"}, {"type": "call", "id": "c"}, {"type": "image", "url": "u"}]
+    "raw",
+    [
+        "words",
+        {"type": "text", "text": "x"},
+        {"type": "call", "id": "c"},
+        {"type": "image", "url": "u"},
+    ],
 )
 def test_an_unknown_part_that_could_be_read_is_refused_or_comes_back_the_same(raw):
     """`read_record` gives back an equal entry: a value must not turn into another on the way."""
@@ -405,7 +430,10 @@ def test_a_nested_tool_call_in_a_record_is_read():
 def test_a_field_that_is_known_and_also_in_extra_loses_neither():
     """`extra` may hold any name, the names of our own fields included."""
     message = Message.user(
-        "x", id="i", timestamp=NOON, extra={"role": "system", "v": 2, "extra": {"a": 1}, "kind": "x"}
+        "x",
+        id="i",
+        timestamp=NOON,
+        extra={"role": "system", "v": 2, "extra": {"a": 1}, "kind": "x"},
     )
 
     assert codec.read_record(codec.record(message)) == message

@@ -5,7 +5,7 @@ Times without a zone are read in UTC here, so that the machine's own zone does n
 """
 
 import json
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 
@@ -20,14 +20,14 @@ from holdfast.parts import CallRef, Image, Text, Thinking, Unknown
 
 GOLDEN = Path(__file__).parent / "golden" / "codec"
 ID = "01950000-0000-7000-8000-00000000000"
-NOON = datetime(2026, 2, 1, 12, tzinfo=timezone.utc)
+NOON = datetime(2026, 2, 1, 12, tzinfo=UTC)
 
-to_line = partial(nanobot.encode, zone=timezone.utc)
+to_line = partial(nanobot.encode, zone=UTC)
 
 
 def at(text, **more):
     """The fields of a message whose time stood as `text`, without a zone, in a nanobot line."""
-    time = datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
+    time = datetime.fromisoformat(text).replace(tzinfo=UTC)
     return {"timestamp": time, "extra": {**more, "timestamp": text}}
 
 
@@ -37,7 +37,7 @@ def one(entries):
 
 
 def from_line(line):
-    return one(nanobot.decode(line, zone=timezone.utc))
+    return one(nanobot.decode(line, zone=UTC))
 
 
 def read(name):
@@ -101,9 +101,7 @@ GOLDENS = {
         Message(
             Role.TOOL,
             "",
-            tool_calls=(
-                ToolCall(id="call_1", name="search", arguments="", output='{"hits": 3}'),
-            ),
+            tool_calls=(ToolCall(id="call_1", name="search", arguments="", output='{"hits": 3}'),),
             timestamp=NOON.replace(microsecond=5),
         ),
     ),
@@ -152,13 +150,13 @@ GOLDENS = {
     ),
     "nanobot_user.jsonl": (
         to_line,
-        partial(nanobot.decode, zone=timezone.utc),
+        partial(nanobot.decode, zone=UTC),
         ("id", "timestamp", "extra"),
         Message.user("Hello", id=ID + "1", **at("2026-02-01T12:00:00")),
     ),
     "nanobot_tools_used.jsonl": (
         to_line,
-        partial(nanobot.decode, zone=timezone.utc),
+        partial(nanobot.decode, zone=UTC),
         ("id", "timestamp", "extra"),
         Message.assistant(
             "Hi there!",
@@ -168,7 +166,7 @@ GOLDENS = {
     ),
     "nanobot_call.jsonl": (
         to_line,
-        partial(nanobot.decode, zone=timezone.utc),
+        partial(nanobot.decode, zone=UTC),
         ("id", "timestamp", "extra"),
         Message.assistant(
             None,
@@ -179,7 +177,7 @@ GOLDENS = {
     ),
     "nanobot_result.jsonl": (
         to_line,
-        partial(nanobot.decode, zone=timezone.utc),
+        partial(nanobot.decode, zone=UTC),
         ("id", "timestamp", "extra", "name"),
         Message.tool(
             "12 °C", "call_1", name="web_search", id=ID + "4", **at("2026-02-23T12:00:00")
@@ -187,7 +185,7 @@ GOLDENS = {
     ),
     "nanobot_reasoning.jsonl": (
         to_line,
-        partial(nanobot.decode, zone=timezone.utc),
+        partial(nanobot.decode, zone=UTC),
         ("id", "timestamp", "extra"),
         Message.assistant(
             "Sunny.",
@@ -201,7 +199,7 @@ GOLDENS = {
     ),
     "nanobot_late_fields.jsonl": (
         to_line,
-        partial(nanobot.decode, zone=timezone.utc),
+        partial(nanobot.decode, zone=UTC),
         ("id", "timestamp", "extra"),
         Message.user(
             "/new",
@@ -220,15 +218,13 @@ GOLDENS = {
     ),
     "nanobot_line_separator.jsonl": (
         to_line,
-        partial(nanobot.decode, zone=timezone.utc),
+        partial(nanobot.decode, zone=UTC),
         ("id", "timestamp", "extra"),
-        Message.user(
-            "one\u2028two\u2029three\x85four", id=ID + "7", **at("2026-02-20T12:00:00")
-        ),
+        Message.user("one\u2028two\u2029three\x85four", id=ID + "7", **at("2026-02-20T12:00:00")),
     ),
     "nanobot_picture.jsonl": (
         to_line,
-        partial(nanobot.decode, zone=timezone.utc),
+        partial(nanobot.decode, zone=UTC),
         ("id", "timestamp", "extra"),
         Message.user(
             [Text("See:"), Image(data=b"\0\1\2", media_type="image/png")],
@@ -238,7 +234,7 @@ GOLDENS = {
     ),
     "nanobot_our_fields.jsonl": (
         to_line,
-        partial(nanobot.decode, zone=timezone.utc),
+        partial(nanobot.decode, zone=UTC),
         ("id", "timestamp", "extra")
         + ("author", "is_error", "model", "prefix", "stop", "synthetic"),
         Message(
@@ -306,7 +302,13 @@ def test_the_kernel_knows_four_fields_and_flat_calls():
         "x",
         tool_calls=(
             ToolCall(
-                id="c", name="f", arguments="{}", output="o", signature="s", is_error=True, extra={"a": 1}
+                id="c",
+                name="f",
+                arguments="{}",
+                output="o",
+                signature="s",
+                is_error=True,
+                extra={"a": 1},
             ),
         ),
         tool_call_id="t",
@@ -463,7 +465,27 @@ def test_an_unknown_field_of_a_lango_message_or_call_survives():
 def test_lango_refuses_an_unknown_role(role):
     """A4: invalid in lango, and an error here."""
     with pytest.raises(InvalidInput):
-        lango.decode(json.dumps({"role": role, "content": "x", "timestamp": "2026-02-01T12:00:00Z"}))
+        lango.decode(
+            json.dumps({"role": role, "content": "x", "timestamp": "2026-02-01T12:00:00Z"})
+        )
+
+
+@pytest.mark.parametrize("calls", [True, 1, 1.5, "call", {"id": "c"}, [1], [None], ["x"]])
+def test_malformed_calls_of_lango_are_refused(calls):
+    """S0-24: malformed tool-call JSON is a typed error."""
+    message = {"role": "assistant", "content": "", "timestamp": "2026-02-01T12:00:00Z"}
+
+    with pytest.raises(InvalidInput):
+        lango.decode(json.dumps({**message, "toolCalls": calls}))
+
+
+def test_an_old_function_message_keeps_its_name_in_lango():
+    """A tool's message is written as a result; in the legacy style it has a name and no id."""
+    message = Message(Role.FUNCTION, '{"t": 12}', name="weather", timestamp=NOON)
+
+    (result,) = one(lango.decode(lango.encode(message))).results
+
+    assert (result.name, result.content) == ("weather", '{"t": 12}')
 
 
 SESSION = lango.Session(
@@ -618,7 +640,12 @@ def test_what_a_tool_gave_back_is_the_same_text_after_jaato(output):
 
     (result,) = one(jaato.decode(jaato.encode(message))).results
 
-    assert (result.call_id, result.name, result.content, result.is_error) == ("c", "f", output, True)
+    assert (result.call_id, result.name, result.content, result.is_error) == (
+        "c",
+        "f",
+        output,
+        True,
+    )
 
 
 @pytest.mark.parametrize(
@@ -626,7 +653,13 @@ def test_what_a_tool_gave_back_is_the_same_text_after_jaato(output):
 )
 def test_any_json_may_be_a_result_of_jaato(result):
     """S2-18: result is any JSON, and stays of its type."""
-    part = {"type": "function_response", "call_id": "c", "name": "f", "result": result, "is_error": False}
+    part = {
+        "type": "function_response",
+        "call_id": "c",
+        "name": "f",
+        "result": result,
+        "is_error": False,
+    }
     data = json.dumps({"role": "tool", "parts": [part], "message_id": "m"}).encode()
 
     found = json.loads(jaato.encode(one(jaato.decode(data))))["parts"][0]
@@ -664,7 +697,13 @@ def test_every_kind_of_part_survives(part):
 
 @pytest.mark.parametrize(
     ("role", "written"),
-    [("user", "user"), ("model", "model"), ("assistant", "model"), ("tool", "tool"), ("function", "tool")],
+    [
+        ("user", "user"),
+        ("model", "model"),
+        ("assistant", "model"),
+        ("tool", "tool"),
+        ("function", "tool"),
+    ],
 )
 def test_jaato_has_three_roles(role, written):
     """S2-17: user, model, tool."""
@@ -674,11 +713,22 @@ def test_jaato_has_three_roles(role, written):
 
 
 @pytest.mark.parametrize(
-    "data", [b"[]", b"{}", b'{"role":"bot","parts":[]}', b'{"role":"user","parts":5}', b'{"parts":[]}']
+    "data",
+    [b"[]", b"{}", b'{"role":"bot","parts":[]}', b'{"role":"user","parts":5}', b'{"parts":[]}'],
 )
 def test_what_is_no_message_of_jaato_is_refused(data):
     with pytest.raises(InvalidInput):
         jaato.decode(data)
+
+
+@pytest.mark.parametrize(
+    "parts", [[CallRef("gone")], [Text("x"), CallRef("gone")], [CallRef("gone"), Text("x")]]
+)
+def test_the_place_of_a_call_that_is_not_there_is_not_lost(parts):
+    """Nothing that gets in is lost: what jaato has no part for is written in our own JSON."""
+    data = jaato.encode(Message.assistant(parts, id="i"))
+
+    assert jaato.encode(one(jaato.decode(data))) == data
 
 
 # --- shepherd -------------------------------------------------------------------------------
@@ -725,7 +775,11 @@ def test_shepherds_keys_may_come_in_any_order():
         (Message.user("x"), "USER", "user"),
         (Message.assistant("x"), "ASSISTANT", "assistant"),
         (Message(Role.MODEL, "x"), "ASSISTANT", "assistant"),
-        (Message.assistant("x", [ToolCall(id="c", name="f", arguments="")]), "TOOL_REQUEST", "assistant"),
+        (
+            Message.assistant("x", [ToolCall(id="c", name="f", arguments="")]),
+            "TOOL_REQUEST",
+            "assistant",
+        ),
         (Message.tool("x", "c"), "TOOL_RESPONSE", "tool"),
         (Message(Role.FUNCTION, "x"), "FUNCTION", "tool"),
     ],
@@ -743,7 +797,9 @@ def test_shepherd_refuses_an_unknown_role():
         shepherd.decode(b'{"messages":[{"role":"narrator","content":"x"}]}')
 
 
-@pytest.mark.parametrize("data", [b"[]", b"{}", b'{"messages":{}}', b'{"messages":[1]}', b'{"messages":null}'])
+@pytest.mark.parametrize(
+    "data", [b"[]", b"{}", b'{"messages":{}}', b'{"messages":[1]}', b'{"messages":null}']
+)
 def test_what_is_no_conversation_of_shepherd_is_refused(data):
     with pytest.raises(InvalidInput):
         shepherd.decode(data)
@@ -767,7 +823,8 @@ def test_the_metadata_line_of_the_contract_is_reproduced_exactly():
 def test_metadata_with_a_title_and_an_offset_is_written_in_these_bytes():
     """S4-24: title, goal_state and others live in the inner object."""
     metadata = METADATA.replace(
-        metadata={"title": "Grüße", "title_user_edited": True, "goal_state": None}, last_consolidated=2
+        metadata={"title": "Grüße", "title_user_edited": True, "goal_state": None},
+        last_consolidated=2,
     )
 
     assert nanobot.encode_metadata(metadata) == read("nanobot_metadata_titled.jsonl")
@@ -795,7 +852,7 @@ def test_an_offset_beyond_the_messages_is_zero():
     """S4-22, S4-23: it must never exceed the number of messages (bad input 56)."""
     file = offset(3) + b"\n" + b'{"role": "user", "content": "x"}\n' * 2
 
-    assert nanobot.decode_file(file, zone=timezone.utc).metadata.last_consolidated == 0
+    assert nanobot.decode_file(file, zone=UTC).metadata.last_consolidated == 0
     assert METADATA.replace(last_consolidated=2).within(2).last_consolidated == 2
     assert METADATA.replace(last_consolidated=3).within(2).last_consolidated == 0
 
@@ -803,7 +860,7 @@ def test_an_offset_beyond_the_messages_is_zero():
 def test_an_offset_that_equals_the_number_of_messages_stays():
     file = offset(2) + b"\n" + b'{"role": "user", "content": "x"}\n' * 2
 
-    assert nanobot.decode_file(file, zone=timezone.utc).metadata.last_consolidated == 2
+    assert nanobot.decode_file(file, zone=UTC).metadata.last_consolidated == 2
 
 
 def test_unknown_records_and_metadata_lines_do_not_count_as_messages():
@@ -813,7 +870,7 @@ def test_unknown_records_and_metadata_lines_do_not_count_as_messages():
         + b'\n{"_type": "provider_state", "state": {}}\n{"role": "user", "content": "x"}\n'
     )
 
-    assert nanobot.decode_file(file, zone=timezone.utc).metadata.last_consolidated == 0
+    assert nanobot.decode_file(file, zone=UTC).metadata.last_consolidated == 0
 
 
 @pytest.mark.parametrize("value", ["null", "{}"])
@@ -826,7 +883,9 @@ def test_metadata_that_is_null_is_empty(value):
 
 def test_metadata_of_the_first_era_has_neither_key_nor_offset():
     """S4-24: 2026-02-01."""
-    found = nanobot.decode(b'{"_type": "metadata", "created_at": "2026-02-01T11:00:00", "metadata": {}}')
+    found = nanobot.decode(
+        b'{"_type": "metadata", "created_at": "2026-02-01T11:00:00", "metadata": {}}'
+    )
 
     assert (found.key, found.last_consolidated) == (None, 0)
     assert found.created_at == "2026-02-01T11:00:00"
@@ -905,8 +964,8 @@ def test_the_zone_is_where_nanobot_runs():
         ("2026-02-01T13:00:00+01:00", NOON),
         ("2026-02-01 12:00:00", NOON),
         ("2026-02-01T12:00:00.123456789Z", NOON.replace(microsecond=123456)),
-        ("0001-01-01T00:00:00", datetime(1, 1, 1, tzinfo=timezone.utc)),
-        ("9999-12-31T23:59:59.999999", datetime.max.replace(tzinfo=timezone.utc)),
+        ("0001-01-01T00:00:00", datetime(1, 1, 1, tzinfo=UTC)),
+        ("9999-12-31T23:59:59.999999", datetime.max.replace(tzinfo=UTC)),
         ("2036-02-01T12:00:00", NOON.replace(year=2036)),
     ],
 )
@@ -920,7 +979,9 @@ def test_a_time_is_understood_and_written_as_it_stood(text, time):
     assert json.loads(to_line(found))["timestamp"] == text
 
 
-@pytest.mark.parametrize("value", ["yesterday", "", -1, 1769947200, 1.5, None, True, [], "0000-00-00"])
+@pytest.mark.parametrize(
+    "value", ["yesterday", "", -1, 1769947200, 1.5, None, True, [], "0000-00-00"]
+)
 def test_a_time_that_is_none_does_not_lose_the_message(value):
     """S4-26: nanobot takes now for a bad timestamp; the text that stood there is kept (54)."""
     line = json.dumps({"role": "user", "content": "x", "timestamp": value}).encode()
@@ -938,6 +999,24 @@ def test_a_line_without_a_time_gets_one():
     assert from_line(b'{"role": "user", "content": "x"}').timestamp.tzinfo is not None
 
 
+EASTERN, WESTERN = timezone(timedelta(hours=14)), timezone(timedelta(hours=-12))
+
+
+@pytest.mark.parametrize("zone", [UTC, EASTERN, WESTERN], ids=["utc", "east", "west"])
+@pytest.mark.parametrize("own", [UTC, EASTERN, WESTERN], ids=["utc", "east", "west"])
+@pytest.mark.parametrize("time", [datetime.min, datetime.max], ids=["first", "last"])
+def test_the_first_and_the_last_moment_can_be_written(time, own, zone):
+    """Bad input 54: years 0001 and 9999, in whichever zone; no OverflowError on a later day."""
+    message = Message.user("x", id="i", timestamp=time.replace(tzinfo=own))
+
+    found = one(nanobot.decode(nanobot.encode(message, zone=zone), zone=zone))
+
+    assert found.timestamp == message.timestamp
+    assert one(lango.decode(lango.encode(message))).timestamp == message.timestamp
+    assert codec.read_record(codec.record(message)) == message
+    assert codec.read_foreign_record(codec.record(message)) == (message,)
+
+
 def test_a_changed_time_is_written_and_not_the_old_text():
     """The text beside the time is for the same time only."""
     found = from_line(read("nanobot_user.jsonl")).replace(timestamp=NOON.replace(year=2030))
@@ -949,7 +1028,7 @@ def test_separators_inside_a_line_do_not_split_it():
     """S4-18: split on `\\n` only (bad input 35)."""
     file = read("nanobot_metadata.jsonl") + read("nanobot_line_separator.jsonl") * 2
 
-    entries = nanobot.decode_file(file, zone=timezone.utc).entries
+    entries = nanobot.decode_file(file, zone=UTC).entries
 
     assert [message.content for message in entries] == ["one\u2028two\u2029three\x85four"] * 2
 
@@ -958,7 +1037,7 @@ def test_characters_are_escaped_on_request_only():
     """A torn write cannot cut a character in two when every byte is ASCII."""
     message = Message.user("Grüße \U0001f600\u2028", id="i", timestamp=NOON)
 
-    assert nanobot.encode(message, zone=timezone.utc, ascii=True) == (
+    assert nanobot.encode(message, zone=UTC, ascii=True) == (
         rb'{"role": "user", "content": "Gr\u00fc\u00dfe \ud83d\ude00\u2028", '
         rb'"timestamp": "2026-02-01T12:00:00", "id": "i"}' + b"\n"
     )
@@ -976,7 +1055,7 @@ def test_a_line_holds_no_line_end_but_its_own():
 
 def test_a_half_surrogate_in_a_file_is_mended_with_a_mark():
     """S4-27: in nanobot it makes the save fail after the file was truncated."""
-    message, mark = nanobot.decode(rb'{"role": "user", "content": "x\ud800"}', zone=timezone.utc)
+    message, mark = nanobot.decode(rb'{"role": "user", "content": "x\ud800"}', zone=UTC)
 
     assert message.content == "x\ufffd"
     assert (mark.what, mark.about) == ("mended", message.id)
@@ -998,11 +1077,11 @@ def test_a_half_surrogate_in_a_file_is_mended_with_a_mark():
 )
 def test_an_unknown_record_or_role_is_kept_as_it_is_and_is_no_message(line):
     """S4-25, A4: it survives load → save untouched, and is never shown to a model."""
-    (found,) = nanobot.decode(line, zone=timezone.utc)
+    (found,) = nanobot.decode(line, zone=UTC)
 
     assert isinstance(found, UnknownEntry)
     assert found.raw.rstrip(b"\n") == line
-    file = nanobot.decode_file(read("nanobot_metadata.jsonl") + line + b"\n", zone=timezone.utc)
+    file = nanobot.decode_file(read("nanobot_metadata.jsonl") + line + b"\n", zone=UTC)
     assert file.entries == (found,)
 
 
@@ -1017,7 +1096,7 @@ def test_an_unknown_record_or_role_is_kept_as_it_is_and_is_no_message(line):
         {"id": "other"},
         {"tool_calls": [{"id": "c", "name": "f", "arguments": ""}]},
     ],
-    ids=lambda extra: ",".join(extra),
+    ids=json.dumps,
 )
 def test_a_message_cannot_pass_for_a_metadata_line_or_for_another_message(extra):
     """Bad input 48: whatever extra holds, the line reads as the message that was written."""
@@ -1031,7 +1110,7 @@ def test_a_message_cannot_pass_for_a_metadata_line_or_for_another_message(extra)
 
     assert isinstance(found, Message)
     assert (found.role, found.content, found.id, found.tool_calls) == (Role.USER, "x", "i", ())
-    file = nanobot.decode_file(nanobot.encode_metadata(METADATA) + line, zone=timezone.utc)
+    file = nanobot.decode_file(nanobot.encode_metadata(METADATA) + line, zone=UTC)
     assert file.metadata == METADATA
     assert len(file.entries) == 1
 
@@ -1060,7 +1139,7 @@ def test_empty_texts_and_absent_ones_stay_apart_on_a_line():
 
 def test_a_file_of_the_first_era_is_read():
     """S4-24, 2026-02-01: no key, no offset, ASCII-escaped."""
-    file = nanobot.decode_file(read("nanobot_era_2026_02_01.jsonl"), zone=timezone.utc)
+    file = nanobot.decode_file(read("nanobot_era_2026_02_01.jsonl"), zone=UTC)
 
     assert file.metadata == nanobot.Metadata(
         created_at="2026-02-01T11:00:00", updated_at="2026-02-01T12:00:00"
@@ -1076,7 +1155,7 @@ def test_a_file_with_provider_state_is_read_and_the_state_is_kept():
     """S4-24, 2026-07-30: the second line is private, never shown or sent as a message."""
     data = read("nanobot_era_2026_07_30.jsonl")
 
-    file = nanobot.decode_file(data, zone=timezone.utc)
+    file = nanobot.decode_file(data, zone=UTC)
 
     state, *messages = file.entries
     assert isinstance(state, UnknownEntry)
@@ -1100,7 +1179,7 @@ def test_a_file_of_the_go_port_is_read_and_its_times_are_kept():
 
 def test_the_seeds_own_example_is_read_with_its_whole_history():
     """S4-12, S4-23: last_consolidated is 10 with two messages; nothing may be hidden."""
-    file = nanobot.decode_file(read("nanobot_seed_example.jsonl"), zone=timezone.utc)
+    file = nanobot.decode_file(read("nanobot_seed_example.jsonl"), zone=UTC)
 
     assert file.metadata.last_consolidated == 0
     assert [m.content for m in file.entries] == ["Hello", "Hi there!"]
@@ -1112,7 +1191,7 @@ def test_blank_lines_are_skipped_and_the_last_metadata_counts():
     last = nanobot.encode_metadata(METADATA.replace(key="other"))
     user = read("nanobot_user.jsonl")
 
-    file = nanobot.decode_file(b"\n" + first + b"  \n\n" + user + b"\r\n" + last, zone=timezone.utc)
+    file = nanobot.decode_file(b"\n" + first + b"  \n\n" + user + b"\r\n" + last, zone=UTC)
 
     assert file.metadata.key == "other"
     assert len(file.entries) == 1
@@ -1120,7 +1199,7 @@ def test_blank_lines_are_skipped_and_the_last_metadata_counts():
 
 def test_a_file_without_metadata_is_read():
     """S4-19: a record without `_type` metadata is a message."""
-    file = nanobot.decode_file(read("nanobot_user.jsonl"), zone=timezone.utc)
+    file = nanobot.decode_file(read("nanobot_user.jsonl"), zone=UTC)
 
     assert file.metadata == nanobot.Metadata()
     assert len(file.entries) == 1
@@ -1131,7 +1210,7 @@ def test_a_file_may_end_its_lines_in_any_way(ending):
     """Windows writes `\\r\\n`, and a last line may lack its end."""
     data = read("nanobot_user.jsonl").rstrip(b"\n") + ending
 
-    assert len(nanobot.decode_file(data, zone=timezone.utc).entries) == 1
+    assert len(nanobot.decode_file(data, zone=UTC).entries) == 1
 
 
 def test_a_line_that_cannot_be_read_is_named():
@@ -1140,7 +1219,7 @@ def test_a_line_that_cannot_be_read_is_named():
 
     for bad in (b'{"role": "user", "con', b"\0\0\0", b"[]", b"1", good[:40]):
         with pytest.raises(InvalidInput, match=r"line 3\b"):
-            nanobot.decode_file(good + bad + b"\n" + good, zone=timezone.utc)
+            nanobot.decode_file(good + bad + b"\n" + good, zone=UTC)
 
 
 def test_a_line_of_many_megabytes_is_read():
@@ -1148,13 +1227,13 @@ def test_a_line_of_many_megabytes_is_read():
     text = "x" * (2 * 1024 * 1024)
     file = read("nanobot_metadata.jsonl") + to_line(Message.user(text))
 
-    assert nanobot.decode_file(file, zone=timezone.utc).entries[0].content == text
+    assert nanobot.decode_file(file, zone=UTC).entries[0].content == text
 
 
 def test_the_empty_file_has_nothing_in_it():
     """Bad input 66, as far as the codec goes."""
     for data in (b"", b"\n", b"\n\n  \n"):
-        assert nanobot.decode_file(data, zone=timezone.utc) == (nanobot.Metadata(), ())
+        assert nanobot.decode_file(data, zone=UTC) == (nanobot.Metadata(), ())
 
 
 def test_a_whole_file_is_written_as_it_was_but_for_our_ids():
@@ -1162,7 +1241,7 @@ def test_a_whole_file_is_written_as_it_was_but_for_our_ids():
     lines = [read(name) for name in GOLDENS if name.startswith("nanobot")]
     data = read("nanobot_metadata_titled.jsonl") + b"".join(lines)
 
-    file = nanobot.decode_file(data, zone=timezone.utc)
+    file = nanobot.decode_file(data, zone=UTC)
 
     assert nanobot.encode_metadata(file.metadata) + b"".join(map(to_line, file.entries)) == data
 
@@ -1174,7 +1253,10 @@ def test_a_whole_file_is_written_as_it_was_but_for_our_ids():
     ("decode", "data"),
     [
         (kernel.decode, b'{"role":"user","content":"x","content":"y"}'),
-        (lango.decode, b'{"role":"user","role":"system","content":"","timestamp":"2026-02-01T12:00:00Z"}'),
+        (
+            lango.decode,
+            b'{"role":"user","role":"system","content":"","timestamp":"2026-02-01T12:00:00Z"}',
+        ),
         (jaato.decode, b'{"role":"user","parts":[{"type":"text","text":"a","text":"b"}]}'),
         (shepherd.decode, b'{"messages":[{"role":"user","content":"x","content":"y"}]}'),
         (nanobot.decode, b'{"role": "user", "content": "x", "content": "y"}'),
@@ -1188,10 +1270,98 @@ def test_every_reader_refuses_duplicate_keys(decode, data):
         decode(data)
 
 
+COLLIDING = {
+    "lango": (lango.encode, lango.decode, ["role", "content", "timestamp", "toolCalls", "author"]),
+    "jaato": (jaato.encode, jaato.decode, ["role", "parts", "message_id"]),
+    "nanobot": (
+        to_line,
+        partial(nanobot.decode, zone=UTC),
+        ["_type", "role", "content", "tool_calls", "tool_call_id", "name", "author", "id"],
+    ),
+}
+COLLIDING_CALLS = {
+    "lango": ["id", "name", "input", "output", "thought", "thoughtSignature"],
+    "jaato": ["type", "id", "name", "args", "arguments", "signature"],
+    "nanobot": ["id", "type", "function", "output", "is_error", "signature", "name", "arguments"],
+}
+
+
+def written_and_read(shape, message):
+    """What comes back of a message; None when the writer refuses it with a typed error."""
+    encode, decode, _ = COLLIDING[shape]
+    try:
+        data = encode(message)
+    except InvalidInput:
+        return None
+    return one(decode(data))
+
+
+@pytest.mark.parametrize("value", [None, "other", 7, [], {}], ids=json.dumps)
+@pytest.mark.parametrize(
+    ("shape", "name"), [(shape, name) for shape in COLLIDING for name in COLLIDING[shape][2]]
+)
+def test_an_extra_field_never_overrides_a_field_of_the_message(shape, name, value):
+    """Bad input 48: what rides in extra cannot change role, words, calls, author or id."""
+    call = ToolCall(id="c", name="f", arguments="{}")
+    message = Message(
+        Role.MODEL, "x", tool_calls=(call,), author="a", id="i", timestamp=NOON, extra={name: value}
+    )
+
+    found = written_and_read(shape, message)
+
+    if found is not None:
+        assert isinstance(found, Message)
+        assert (found.role, found.text) == (message.role, message.text)
+        assert [(c.id, c.name, c.arguments) for c in found.tool_calls] == [("c", "f", "{}")]
+        assert found.author == (None if shape == "jaato" else "a")
+        assert found.id == "i" or shape == "lango"
+
+
+@pytest.mark.parametrize("value", [None, "other", 7, [], {}], ids=json.dumps)
+@pytest.mark.parametrize(
+    ("shape", "name"), [(shape, name) for shape in COLLIDING for name in COLLIDING_CALLS[shape]]
+)
+def test_an_extra_field_never_overrides_a_field_of_a_call(shape, name, value):
+    """The same for what rides beside a call; `thought` is lango's own name for an extra field."""
+    call = ToolCall(id="c", name="f", arguments="{}", signature="s", extra={name: value})
+    message = Message.assistant("x", [call], id="i", timestamp=NOON)
+
+    found = written_and_read(shape, message)
+
+    if found is not None:
+        assert [(c.id, c.name, c.arguments, c.output, c.signature) for c in found.tool_calls] == [
+            ("c", "f", "{}", None, "s")
+        ]
+
+
+@pytest.mark.parametrize("shape", ["plain", "nanobot", "kernel", "jaato"])
+@pytest.mark.parametrize("name", ["type", "text"])
+def test_an_extra_field_never_overrides_a_field_of_a_part(shape, name):
+    """And for what rides beside a part."""
+    encode, decode = {
+        "plain": (codec.plain, codec.read_plain),
+        "kernel": (kernel.encode, kernel.decode),
+        **{other: COLLIDING[other][:2] for other in ("nanobot", "jaato")},
+    }[shape]
+    message = Message.user([Text("x", extra={name: "other"})], id="i", timestamp=NOON)
+    try:
+        data = encode(message)
+    except InvalidInput:
+        return
+
+    (part,) = one(decode(data)).content
+
+    assert isinstance(part, Text)
+    assert part.text == "x"
+
+
 def test_one_message_goes_through_every_shape():
     """A2, S0-2, S2-118: one type; role, words and calls are the same in each shape."""
     message = Message.assistant(
-        "Let me look.", [ToolCall(id="c", name="f", arguments='{"a":1}')], author="helper", timestamp=NOON
+        "Let me look.",
+        [ToolCall(id="c", name="f", arguments='{"a":1}')],
+        author="helper",
+        timestamp=NOON,
     )
 
     for encode, decode in [
@@ -1199,7 +1369,7 @@ def test_one_message_goes_through_every_shape():
         (kernel.encode, kernel.decode),
         (lango.encode, lango.decode),
         (jaato.encode, jaato.decode),
-        (to_line, partial(nanobot.decode, zone=timezone.utc)),
+        (to_line, partial(nanobot.decode, zone=UTC)),
     ]:
         found = one(decode(encode(message)))
 

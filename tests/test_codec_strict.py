@@ -8,13 +8,12 @@ import tracemalloc
 import pytest
 
 from holdfast import codec
-from holdfast import strict
 from holdfast.codec import writing
-from holdfast.strict import Limits, parse
 from holdfast.entries import Mark
 from holdfast.errors import InvalidInput, TooLarge
 from holdfast.frozen import FrozenDict
 from holdfast.messages import Message
+from holdfast.strict import Limits, parse
 
 ROOMY = Limits(bytes_max=1024, depth_max=4, items_max=8)
 
@@ -56,7 +55,9 @@ def nested(levels, kinds):
 @pytest.mark.parametrize("kinds", ["[", "{", "[{"], ids=["lists", "objects", "both"])
 def test_64_levels_are_taken_and_65_are_refused(kinds):
     """The boundary of bad input 38, in lists, objects and both."""
-    assert json.loads(writing.dumps(parse(nested(64, kinds)).value)) == json.loads(nested(64, kinds))
+    assert json.loads(writing.dumps(parse(nested(64, kinds)).value)) == json.loads(
+        nested(64, kinds)
+    )
 
     with pytest.raises((InvalidInput, TooLarge)):
         parse(nested(65, kinds))
@@ -101,7 +102,9 @@ def test_more_elements_than_allowed_are_too_large(document):
         parse(document, ROOMY)
 
 
-@pytest.mark.parametrize("document", ['["a,b,c,d,e,f,g,h,i,j,k"]', r'["\",,,,,,,,,,,,,,,,\\"]', '"[[[[[[[["'])
+@pytest.mark.parametrize(
+    "document", ['["a,b,c,d,e,f,g,h,i,j,k"]', r'["\",,,,,,,,,,,,,,,,\\"]', '"[[[[[[[["']
+)
 def test_punctuation_inside_text_is_not_counted(document):
     """Only structure counts: a long sentence with commas or brackets is one element."""
     assert parse(document, ROOMY).value == (
@@ -133,8 +136,34 @@ def test_a_hostile_document_of_64_mib_is_refused_without_being_built():
 @pytest.mark.parametrize(
     "document",
     ["", " ", "\n\t\r ", "{", "[1,]", '{"a":1,}', "{'a':1}", "[1 2]", "nul", "True", '"a', '"a\nb"']
-    + ['"\\x41"', "01", "1.", ".5", "+1", "0x10", "1_000", "[1]]", "{} {}", "1 2", "[]x", "\0", "[]\0"]
-    + ["\u00a0[]", "\x0b[]", "[]\x0c", "/**/[]", "[]//", '{"a"}', '{1:2}', "[,]", "-", "--1", '"\t"'],
+    + [
+        '"\\x41"',
+        "01",
+        "1.",
+        ".5",
+        "+1",
+        "0x10",
+        "1_000",
+        "[1]]",
+        "{} {}",
+        "1 2",
+        "[]x",
+        "\0",
+        "[]\0",
+    ]
+    + [
+        "\u00a0[]",
+        "\x0b[]",
+        "[]\x0c",
+        "/**/[]",
+        "[]//",
+        '{"a"}',
+        "{1:2}",
+        "[,]",
+        "-",
+        "--1",
+        '"\t"',
+    ],
 )
 @pytest.mark.parametrize("form", ["text", "bytes"])
 def test_what_is_not_json_is_refused(document, form):
@@ -152,7 +181,9 @@ def test_numbers_that_json_does_not_have_are_refused(document):
         parse(document)
 
 
-@pytest.mark.parametrize("document", ["1e400", "-1e400", "[1E+999]", '{"a":1.5e309}', "1" * 400 + ".0"])
+@pytest.mark.parametrize(
+    "document", ["1e400", "-1e400", "[1E+999]", '{"a":1.5e309}', "1" * 400 + ".0"]
+)
 def test_numbers_beyond_a_floats_range_are_refused(document):
     """1e400 would load as infinity, and be written as something that is not JSON (36)."""
     with pytest.raises(InvalidInput):
@@ -203,7 +234,9 @@ def test_the_error_says_what_was_read():
 @pytest.mark.parametrize(
     "number",
     [2**53 + 1, 2**63, -(2**63) - 1, 2**64, 10**999, -(10**999), 0, -1],
-    ids=lambda number: f"{number:.3g}" if abs(number) < 10**300 else "of 1000 digits" + "-" * (number < 0),
+    ids=lambda number: (
+        f"{number:.3g}" if abs(number) < 10**300 else "of 1000 digits" + "-" * (number < 0)
+    ),
 )
 def test_whole_numbers_stay_exact(number):
     """Up to 1,000 digits, whatever a float could hold (bad input 37)."""
@@ -286,7 +319,15 @@ def test_an_unfinished_text_is_refused_even_when_cut_inside_a_pair():
 
 
 @pytest.mark.parametrize(
-    "raw", [b"\xed\xa0\x80", b"\xed\xa0\xbd\xed\xb8\x80", b"\xff", b"\xc3", b"\xc0\xaf", b"\xf8\x88\x80\x80\x80"]
+    "raw",
+    [
+        b"\xed\xa0\x80",
+        b"\xed\xa0\xbd\xed\xb8\x80",
+        b"\xff",
+        b"\xc3",
+        b"\xc0\xaf",
+        b"\xf8\x88\x80\x80\x80",
+    ],
 )
 def test_bytes_that_are_not_utf8_become_replacement_characters(raw):
     """CESU-8, cut sequences, overlong forms: each piece is one U+FFFD, and all are counted (34)."""
@@ -307,7 +348,12 @@ def test_keys_are_mended_too():
 
 @pytest.mark.parametrize(
     "document",
-    [rb'{"\ud800":1,"\udc00":2}', b'{"\xff":1,"\xfe":2}', rb'{"\ud800":1,"\ufffd":2}', '{"\ud800":1,"\udc00":2}'],
+    [
+        rb'{"\ud800":1,"\udc00":2}',
+        b'{"\xff":1,"\xfe":2}',
+        rb'{"\ud800":1,"\ufffd":2}',
+        '{"\ud800":1,"\udc00":2}',
+    ],
     ids=["escaped", "bytes", "with the replacement itself", "raw"],
 )
 def test_keys_that_become_the_same_by_mending_are_refused(document):
@@ -397,7 +443,7 @@ def test_constructor_envelopes_are_only_data(document):
     assert json.loads(writing.dumps(parse(document).value)) == json.loads(document)
 
 
-DUMPED = {"a": [1, -0.0, 2.5, None, True], "é\u2028": "\0\x7f\n\"\\/<&>\U0001f600", "": {}}
+DUMPED = {"a": [1, -0.0, 2.5, None, True], "é\u2028": '\0\x7f\n"\\/<&>\U0001f600', "": {}}
 
 
 @pytest.mark.parametrize("spaced", [False, True])

@@ -48,7 +48,7 @@ def test_fewer_passed_tests_fail_the_run():
     verdict = count_guard.judge([Line(20, "before"), Line(10, "now")], passed=9)
 
     assert not verdict.ok
-    assert "9 tests passed" in verdict.sentence
+    assert "9 tests are accounted for" in verdict.sentence
     assert "10" in verdict.sentence
     assert "tests/count.txt" in verdict.sentence
 
@@ -120,10 +120,10 @@ def suite(tmp_path):
 
 def test_a_run_with_fewer_tests_than_recorded_fails(suite):
     """The guard is tried for real: a lost test turns a green run red."""
-    done = suite("3 first\n", "--count-guard")
+    done = suite("4 first\n", "--count-guard")
 
     assert done.returncode == 1
-    assert "2 tests passed, and tests/count.txt says 3" in done.stdout
+    assert "3 tests are accounted for, and tests/count.txt says 4" in done.stdout
     assert "skipped: test_small.py::test_three: no moon tonight" in done.stdout
     assert "failed as expected: test_small.py::test_four: not built" in done.stdout
 
@@ -135,10 +135,10 @@ def test_a_run_of_a_part_is_not_judged(suite):
 
 
 def test_recording_changes_the_log(suite, tmp_path):
-    done = suite("3 first\n", "--count-guard", "--count-record", "test_five was a duplicate")
+    done = suite("4 first\n", "--count-guard", "--count-record", "test_five was a duplicate")
 
     assert done.returncode == 0, done.stdout
-    assert (tmp_path / "count.txt").read_text() == "3 first\n2 test_five was a duplicate\n"
+    assert (tmp_path / "count.txt").read_text() == "4 first\n3 test_five was a duplicate\n"
 
 
 def test_a_failing_run_records_nothing(suite, tmp_path):

@@ -89,6 +89,7 @@ def shown(name):
         return PROVIDER_FACTS[:4]  # the rest may stay in the attributes
     return FACTS[name][0]
 
+
 def build(name):
     return getattr(errors, name)(*FACTS[name][0])
 

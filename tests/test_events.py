@@ -81,7 +81,7 @@ CASES = [
 ALL = pytest.mark.parametrize("name", EXAMPLES)
 
 
-def build(name, **changes):
+def build(name, /, **changes):
     return getattr(events, name)(**{**EXAMPLES[name], **changes})
 
 

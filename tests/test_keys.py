@@ -48,7 +48,7 @@ HOSTILE = {
     "own-wal": "a-wal",
     "rtl": "\u202eadmin",
     "joiner": "ad\u200dmin",
-    "homoglyph": "аdmin",
+    "homoglyph": "\u0430dmin",
     "like": "%_*?[a-z]",
     "sql": "'; DROP TABLE sessions;--",
     "proto": "__proto__",
@@ -144,12 +144,17 @@ def test_an_override_that_is_empty_does_not_win(override):
     assert session_key("telegram", "12345678", override) == "telegram:12345678"
 
 
-@pytest.mark.parametrize("name", NOT_TEXT)
-@pytest.mark.parametrize("field", ["channel", "chat_id", "override"])
+@pytest.mark.parametrize(
+    ("field", "name"),
+    [
+        pytest.param(field, name, id=f"{field}-{name}")
+        for field in ("channel", "chat_id", "override")
+        for name in NOT_TEXT
+        if (field, name) != ("override", "none")  # which says that there is no override
+    ],
+)
 def test_what_is_not_text_never_becomes_part_of_a_key(field, name):
     """Bad inputs 26: `1` and `"1"` must not become one key, nor `None` and `"None"`."""
-    if field == "override" and NOT_TEXT[name] is None:
-        pytest.skip("None says that there is no override")
     given = {"channel": "telegram", "chat_id": "7", field: NOT_TEXT[name]}
 
     with pytest.raises(InvalidInput):

@@ -66,15 +66,39 @@ def test_a_role_is_kept_as_it_was_spelled(role):
     ids=lambda name: name,
 )
 def test_a_role_has_a_canonical_form(spelled, canonical):
-    """S1-32, S3-5, S3-7, A3: model is assistant, function is tool, the others are themselves."""
+    """S1-32, S3-5, S3-6, S3-7, A3: model is assistant, function is tool, others stay."""
     assert Role.of(spelled).canonical is Role(canonical)
     assert Role.of(spelled).canonical.canonical is Role(canonical)
 
 
 @pytest.mark.parametrize(
     "bad",
-    ["SYSTEM", "developer", "", " user", "user\0", "Role.USER", "\ud800", None, 1, b"user", ["user"]],
-    ids=["upper", "developer", "empty", "space", "nul", "repr", "sur", "none", "int", "bytes", "list"],
+    [
+        "SYSTEM",
+        "developer",
+        "",
+        " user",
+        "user\0",
+        "Role.USER",
+        "\ud800",
+        None,
+        1,
+        b"user",
+        ["user"],
+    ],
+    ids=[
+        "upper",
+        "developer",
+        "empty",
+        "space",
+        "nul",
+        "repr",
+        "sur",
+        "none",
+        "int",
+        "bytes",
+        "list",
+    ],
 )
 def test_an_unknown_role_is_refused(bad):
     """Bad inputs 43, S3-7: not read as `user`, as a predecessor did."""
@@ -98,7 +122,7 @@ def test_a_role_given_as_text_is_a_role_afterwards_or_refused():
 
 
 def test_a_message_with_role_and_content_has_nothing_else():
-    """S0-9, S0-6: what was not given is empty; an id and a time are there from the start."""
+    """S0-9, S0-6, S2-17: what was not given is empty; an id and a time are there from the start."""
     before = datetime.now(UTC)
     message = Message(Role.USER, "hi")
     after = datetime.now(UTC)
@@ -190,9 +214,9 @@ def test_every_constructor_passes_the_other_fields_on(make):
     """S1-22 and the rest: author, model, stop and all others are kept as given."""
     message = make("x", **FIELDS)
 
-    for name, given in FIELDS.items():
+    for name, value in FIELDS.items():
         kept = getattr(message, name)
-        assert (thaw(kept) if name == "extra" else kept) == given
+        assert (thaw(kept) if name == "extra" else kept) == value
 
 
 def test_opening_says_the_system_prompt_first_if_there_is_one():
@@ -254,11 +278,11 @@ REFUSED = {
         "set": {CALL},
         "number": 1,
     },
-    **{name: NOT_TEXT for name in OPTIONAL_TEXTS},
+    **dict.fromkeys(OPTIONAL_TEXTS, NOT_TEXT),
     "id": {**NOT_TEXT, "none": None, "uuid": UUID(int=7)},
     "is_error": {"1": 1, "0": 0, "none": None, "text": "true"},
     "timestamp": {
-        "naive": datetime(2026, 1, 1),  # noqa: DTZ001
+        "naive": datetime(2026, 1, 1),
         "text": "2026-01-01T00:00:00Z",
         "number": 1_700_000_000,
         "negative": -1,
@@ -380,6 +404,13 @@ def test_a_surrogate_among_the_words_in_a_list_is_refused():
     for content in (["ok", "\ud800"], ["\ud800"]):
         with pytest.raises(InvalidInput):
             Message.user(content)
+
+
+@pytest.mark.parametrize("id", ["no id", "None", "0", " ", "../x", "m" * 5000], ids=lambda i: i[:5])
+def test_an_id_that_was_given_is_kept_whatever_it_looks_like(id):
+    """DESIGN 2, bad inputs 41: an id for life; also one that reads like a placeholder."""
+    assert Message.user("x", id=id).id == id
+    assert Message.user("x", id=id).replace(content="y").id == id
 
 
 # ---- tool calls
@@ -823,8 +854,13 @@ def test_a_message_can_be_shown():
 
 
 def test_a_list_of_messages_is_plain_data():
-    """S2-118: a context can be stored as JSON and handed to another model."""
-    messages = [Message.system("s"), twin(), Message.assistant(None, [CALL]), Message.tool("r", "c")]
+    """S2-118, S1-8: a context can be stored as JSON and handed to another model."""
+    messages = [
+        Message.system("s"),
+        twin(),
+        Message.assistant(None, [CALL]),
+        Message.tool("r", "c"),
+    ]
 
     written = msgspec.json.encode(messages)
 

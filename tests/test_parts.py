@@ -228,7 +228,9 @@ def test_an_unknown_part_is_any_json_value(raw):
 
 
 @pytest.mark.parametrize(
-    "raw", [b"x", {1: 2}, float("nan"), "\ud800", object()], ids=["bytes", "key", "nan", "sur", "obj"]
+    "raw",
+    [b"x", {1: 2}, float("nan"), "\ud800", object()],
+    ids=["bytes", "key", "nan", "sur", "obj"],
 )
 def test_an_unknown_part_that_is_not_json_is_refused(raw):
     """It has to be written again, so it has to be JSON."""

@@ -109,7 +109,7 @@ def test_nothing_in_a_foreign_object_is_lost(values):
         assert values.keys() & FULL.keys()
         return
 
-    again = settings.values
+    again = thaw(settings.values)
     for name, value in values.items():
         if name not in FULL:
             assert again.get(name, (again.get("extra") or {}).get(name, "lost")) == value
@@ -189,7 +189,11 @@ def test_settings_are_values():
     assert settings == Settings(**FULL)
     assert hash(settings) == hash(Settings(**FULL))
     assert settings != Settings(**{**FULL, "model": "other"})
-    for twin in (pickle.loads(pickle.dumps(settings)), copy.copy(settings), copy.deepcopy(settings)):
+    for twin in (
+        pickle.loads(pickle.dumps(settings)),
+        copy.copy(settings),
+        copy.deepcopy(settings),
+    ):
         assert twin == settings
 
 

@@ -11,7 +11,9 @@ HIGH, LOW = "\ud83d", "\ude00"
 
 ANY_TEXT = st.text(st.characters())  # surrogates included
 STORABLE = st.text(st.characters(exclude_categories=["Cs"]))
-WITH_HALVES = st.text(st.sampled_from(["a", "\0", "é", "\U0001f600", HIGH, LOW, "\ud800", "\udfff"]))
+WITH_HALVES = st.text(
+    st.sampled_from(["a", "\0", "é", "\U0001f600", HIGH, LOW, "\ud800", "\udfff"])
+)
 
 KEPT = {
     "empty": "",

@@ -33,9 +33,17 @@ GOLDEN = {
     "cache-write": (Usage(input=1000, output=200, cache_write=100), LIST, "0.006075"),
     "both": (Usage(input=1000, output=200, cache_read=400, cache_write=100), LIST, "0.004995"),
     "all-cached": (Usage(input=1000, output=0, cache_read=1000), LIST, "0.0003"),
-    "read-and-written": (Usage(input=500, output=0, cache_read=400, cache_write=100), LIST, "0.000495"),
+    "read-and-written": (
+        Usage(input=500, output=0, cache_read=400, cache_write=100),
+        LIST,
+        "0.000495",
+    ),
     "cache-known-to-be-none": (Usage(input=1000, output=200, cache_read=0), LIST, "0.006"),
-    "no-cache-price": (Usage(input=1000, output=200, cache_read=400, cache_write=100), PLAIN, "0.006"),
+    "no-cache-price": (
+        Usage(input=1000, output=200, cache_read=400, cache_write=100),
+        PLAIN,
+        "0.006",
+    ),
     "reasoning-is-in-output": (Usage(input=1000, output=200, reasoning=150), LIST, "0.006"),
     "free": (Usage(input=10, output=10), Prices(input=Decimal(0), output=Decimal(0)), "0"),
     "free-cache": (
@@ -71,7 +79,13 @@ AMOUNTS = st.decimals(0, 10**6, places=8)
 COUNTS = st.integers(0, 10**15)
 
 
-@given(read=COUNTS, write=COUNTS, rest=COUNTS, output=COUNTS, prices=st.lists(AMOUNTS, min_size=4, max_size=4))
+@given(
+    read=COUNTS,
+    write=COUNTS,
+    rest=COUNTS,
+    output=COUNTS,
+    prices=st.lists(AMOUNTS, min_size=4, max_size=4),
+)
 def test_the_cost_is_exact(read, write, rest, output, prices):
     """Exact to the last digit, compared with fractions."""
     usage = Usage(input=read + write + rest, output=output, cache_read=read, cache_write=write)
@@ -93,11 +107,15 @@ def test_the_cost_does_not_depend_on_the_callers_decimal_context():
         inside = usage.cost(LIST)
 
     assert inside == expected
-    assert Fraction(expected) == (
-        (123_456_789 - 1_111_111) * Fraction(3)
-        + 1_111_111 * Fraction(3, 10)
-        + 987_654_321 * Fraction(15)
-    ) / 10**6
+    assert (
+        Fraction(expected)
+        == (
+            (123_456_789 - 1_111_111) * Fraction(3)
+            + 1_111_111 * Fraction(3, 10)
+            + 987_654_321 * Fraction(15)
+        )
+        / 10**6
+    )
 
 
 def test_a_usage_says_what_it_was_told():
@@ -204,7 +222,9 @@ def test_a_price_given_as_a_float_is_what_the_reader_sees_or_refused(number):
     assert price == Decimal(repr(number))
 
 
-@pytest.mark.parametrize("bad", [None, 1, b"USD", "\ud800"], ids=["none", "1", "bytes", "surrogate"])
+@pytest.mark.parametrize(
+    "bad", [None, 1, b"USD", "\ud800"], ids=["none", "1", "bytes", "surrogate"]
+)
 def test_a_currency_is_text(bad):
     """Bad inputs 31."""
     with pytest.raises(InvalidInput, match="currency"):

@@ -3,13 +3,13 @@
 The words go back to the model, so they name the argument and say what was wanted.
 """
 
-import json
 import re
 from collections.abc import Mapping
-from typing import Any, Never
+from typing import Any
 
 import msgspec
 
+from holdfast import strict
 from holdfast.errors import InvalidInput
 from holdfast.frozen import EMPTY, freeze, thaw
 
@@ -21,9 +21,9 @@ def read(arguments: str | Mapping[str, Any]) -> dict[str, Any]:
     """A fresh JSON object of the arguments: the text parsed, or the mapping copied."""
     found: Any = arguments
     if isinstance(arguments, str):
-        found = _parse(arguments) if arguments.strip() else EMPTY
+        found = strict.parse(arguments, what="arguments").value if arguments.strip() else EMPTY
     if not isinstance(found, Mapping):
-        kind = "null" if found is None else type(found).__name__
+        kind = {type(None): "null", tuple: "list"}.get(type(found), type(found).__name__)
         raise InvalidInput("arguments", f"is one JSON object, not {kind}")
     given: dict[str, Any] = thaw(freeze(found, "arguments"))
     return given
@@ -54,28 +54,6 @@ def mistyped(error: str, schema: Mapping[str, Any]) -> InvalidInput:
     shown = msgspec.json.encode(wanted).decode() if wanted else ""
     wish = f"; wanted: {shown}" if 0 < len(shown) <= _SHOWN_MAX else ""
     return InvalidInput(_argument(place), f"is wrong: {_short(words.replace('`', ''))}{wish}")
-
-
-def _parse(source: str) -> Any:
-    try:
-        return json.loads(source, object_pairs_hook=_object, parse_constant=_refuse_constant)
-    except InvalidInput:
-        raise
-    except (ValueError, RecursionError) as error:  # a number may have too many digits, too
-        raise InvalidInput("arguments", f"is not JSON: {error}; write one object") from None
-
-
-def _object(items: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(items)
-    if len(found) < len(items):
-        names = [name for name, _ in items]
-        twice = next(name for name in found if names.count(name) > 1)
-        raise InvalidInput(_argument(twice), "is there twice: write it once")
-    return found
-
-
-def _refuse_constant(name: str) -> Never:
-    raise InvalidInput("arguments", f"holds {name}, which is not JSON: use null or a string")
 
 
 def _argument(name: str) -> str:

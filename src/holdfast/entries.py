@@ -123,4 +123,4 @@ class UnknownEntry(Value, frozen=True, kw_only=True):
 
 
 Entry = Message | Fold | Call | Mark | UnknownEntry
-ENTRY_TYPES = (Message, Fold, Call, Mark, UnknownEntry)
+ENTRY_TYPES = frozenset((Message, Fold, Call, Mark, UnknownEntry))

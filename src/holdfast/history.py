@@ -7,11 +7,12 @@ can change what is stored. Any number of threads may use it at once.
 
 import threading
 from collections.abc import Iterable
+from datetime import timezone
 
 from holdfast import ids
-from holdfast.entries import ENTRY_TYPES, Entry
+from holdfast.entries import ENTRY_TYPES, Entry, UnknownEntry
 from holdfast.errors import InvalidInput
-from holdfast.frozen import FrozenDict, Value
+from holdfast.frozen import Value
 from holdfast.messages import Message
 
 
@@ -52,15 +53,13 @@ class History:
     @property
     def messages(self) -> tuple[Message, ...]:
         """All messages, in order."""
-        seen = self._seen
-        if seen is None:
-            with self._lock:
-                seen = self._seen = tuple(self._messages)
-        return seen
+        with self._lock:
+            return self._all_messages()
 
     def __len__(self) -> int:
         """How many messages there are."""
-        return len(self._messages)
+        with self._lock:
+            return len(self._messages)
 
     def __repr__(self) -> str:
         return f"<History {self._id}: {len(self)} messages>"
@@ -77,8 +76,7 @@ class History:
         """The whole log as it is now: messages, folds, calls and marks, in order."""
         with self._lock:
             if len(self._entries) == len(self._messages):
-                self._seen = self._seen or tuple(self._messages)
-                return self._seen
+                return self._all_messages()
             return tuple(self._entries)
 
     def slice(self, start: int | None = None, stop: int | None = None) -> tuple[Message, ...]:
@@ -113,15 +111,22 @@ class History:
         with self._lock:
             self._drop()
 
+    def _all_messages(self) -> tuple[Message, ...]:
+        if self._seen is None:
+            self._seen = tuple(self._messages)
+        return self._seen
+
     def _add(self, entries: tuple[Entry, ...]) -> None:
-        for entry in entries:
-            self._entries.append(entry)
-            if type(entry) is Message:
-                if entry.starts_turn:
-                    self._starts.append(len(self._messages))
-                self._messages.append(entry)
-                self._seen = None
+        messages = [entry for entry in entries if type(entry) is Message]
+        first = len(self._messages)
+        starts = [first + place for place, each in enumerate(messages) if each.starts_turn]
+        # From here on nothing can fail.
+        self._entries += entries
+        self._messages += messages
+        self._starts += starts
         self._head += len(entries)
+        if messages:
+            self._seen = None
 
     def _drop(self) -> None:
         self._entries, self._messages, self._starts, self._seen = [], [], [], ()
@@ -129,13 +134,14 @@ class History:
 
 def _check(entry: Entry) -> None:
     """Refuse what a caller could still change: msgspec's own tools build structs unchecked."""
-    if not isinstance(entry, ENTRY_TYPES):
+    if type(entry) not in ENTRY_TYPES:
         raise InvalidInput(
             "an entry", f"is a Message, Fold, Call or Mark, not {type(entry).__name__}"
         )
-    if type(entry) is Message and not (
-        type(entry.content) in (str, tuple, type(None))
-        and type(entry.tool_calls) is tuple
-        and type(entry.extra) is FrozenDict
-    ):
-        raise InvalidInput("a message", "holds what can change: use message.replace(...)")
+    try:
+        hash(entry)  # what can change has no hash, however deep it stands
+        is_frozen = isinstance(entry, UnknownEntry) or type(entry.timestamp.tzinfo) is timezone
+    except TypeError:
+        is_frozen = False
+    if not is_frozen:
+        raise InvalidInput("an entry", "holds what can change: use its own replace(...)")

@@ -83,6 +83,11 @@ class Result(Value, frozen=True, kw_only=True):
     content: Content
     is_error: bool
 
+    def _settle(self) -> None:
+        self._settle_texts(optional=("call_id", "name"))
+        _settle_content(self)
+        self._settle_flags("is_error")
+
 
 class _Fields(TypedDict, total=False):
     """The keyword arguments that the short constructors pass on."""
@@ -217,7 +222,7 @@ class Message(_Said, frozen=True, kw_only=True):
     def _settle(self) -> None:
         if type(self.role) is not Role:
             self._set("role", Role.of(self.role))
-        self._settle_content()
+        _settle_content(self)
         self._settle_tuple("tool_calls", ToolCall)
         settle_identity(self)
         self._settle_texts(
@@ -226,15 +231,16 @@ class Message(_Said, frozen=True, kw_only=True):
         self._settle_flags("is_error")
         self._settle_objects("extra")
 
-    def _settle_content(self) -> None:
-        content: object = self.content
-        if isinstance(content, str):
-            self._settle_texts("content")
-        elif content is not None:
-            if isinstance(content, list | tuple):
-                parts = [Text(part) if isinstance(part, str) else part for part in content]
-                self._set("content", parts)
-            self._settle_tuple("content", PART_TYPES)
+
+def _settle_content(value: "Message | Result") -> None:
+    content: object = value.content
+    if isinstance(content, str):
+        value._settle_texts("content")
+    elif content is not None:
+        if isinstance(content, list | tuple):
+            parts = [Text(part) if isinstance(part, str) else part for part in content]
+            value._set("content", parts)
+        value._settle_tuple("content", PART_TYPES)
 
 
 def opening(prompt: str, system: str | None = None) -> tuple[Message, ...]:

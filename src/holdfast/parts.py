@@ -125,11 +125,13 @@ class Unknown:
     __slots__ = ("raw",)
     raw: Any
 
-    def __init__(self, raw: Any) -> None:
+    def __new__(cls, raw: Any) -> "Unknown":
         if (part := known_part_of(raw)) is not None:
             kind = type(part).__name__
             raise InvalidInput("raw", f"is a {kind} part, and would be read as one: use {kind}")
+        self = super().__new__(cls)
         object.__setattr__(self, "raw", freeze(raw, "raw"))
+        return self
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"an Unknown part cannot change: {name}")
@@ -163,19 +165,25 @@ _KINDS: dict[str, Any] = {
 }
 
 
+def part_names(raw: Any) -> tuple[str, ...]:
+    """The names that mean something in the part that `raw` says it is; none if it is not ours."""
+    name = raw.get("type") if isinstance(raw, dict) else None
+    kind = _KINDS.get(name) if isinstance(name, str) else None
+    return () if kind is None else ("type", *kind.__struct_fields__)
+
+
 def known_part_of(raw: Any) -> KnownPart | None:
     """The part in its own JSON, what else came with it in `extra`; None if it is not one of ours.
 
     An object that says it is one of ours and lacks what makes it one is not.
     """
-    kind = _KINDS.get(raw.get("type", "")) if isinstance(raw, dict) else None
-    if kind is None:
+    names = part_names(raw)
+    if not names:
         return None
-    names = kind.__struct_fields__
-    fields = {name: value for name, value in raw.items() if name == "type" or name in names}
-    unknown = {name: value for name, value in raw.items() if name not in fields}
+    fields = {name: value for name, value in raw.items() if name in names}
+    unknown = {name: value for name, value in raw.items() if name not in names}
     try:
-        part: KnownPart = msgspec.convert(fields, kind, dec_hook=decode_hook)
+        part: KnownPart = msgspec.convert(fields, _KINDS[raw["type"]], dec_hook=decode_hook)
         if unknown:
             extra = getattr(part, "extra", None)
             if extra is None or extra.keys() & unknown.keys():

@@ -19,9 +19,10 @@ from holdfast.errors import InvalidInput
 from holdfast.frozen import EMPTY, FrozenDict
 from holdfast.identity import settled_time
 from holdfast.messages import Content, Message, Role, ToolCall
-from holdfast.parts import Image, Part, Text, Unknown, known_part_of
+from holdfast.parts import Image, Part, Text, Unknown, known_part_of, part_names
 
-_CALL_FIELDS = frozenset(ToolCall.__struct_fields__)
+_CALL_FIELDS = [name for name in ToolCall.__struct_fields__ if name != "extra"]
+CALL_NAMES = (*_CALL_FIELDS, "type", "function")
 
 
 def object_of(value: Any, what: str) -> FrozenDict:
@@ -31,12 +32,40 @@ def object_of(value: Any, what: str) -> FrozenDict:
     return value
 
 
-def extra_of(raw: FrozenDict, known: Collection[str], extra: Mapping[str, Any]) -> FrozenDict:
-    """Everything in `raw` that is not known by name, together with `extra`."""
-    unknown = {name: value for name, value in raw.items() if name not in known}
+def merged(unknown: Mapping[str, Any], extra: Mapping[str, Any]) -> FrozenDict:
+    """Both together; InvalidInput when they have a name in common."""
     if twice := unknown.keys() & extra.keys():
         raise InvalidInput(min(twice), "stands both in extra and beside it")
-    return FrozenDict(unknown | dict(extra))
+    return FrozenDict({**unknown, **extra})
+
+
+def spread(
+    found: Mapping[str, Any], extra: Mapping[str, Any], names: Collection[str]
+) -> dict[str, Any]:
+    """`found` with `extra` beside it, as other programs keep what else they know.
+
+    What is called as one of the shape's own `names` goes under "extra": whatever a caller keeps
+    with a message, it never changes who said it, or what.
+    """
+    inside = {name: value for name, value in extra.items() if name in names}
+    if "extra" in extra and (inside or _is_inside(extra["extra"], names)):
+        inside["extra"] = extra["extra"]
+    outside = {name: value for name, value in extra.items() if name not in inside}
+    return {**found, **outside} | ({"extra": inside} if inside else {})
+
+
+def gather(raw: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """What stands in `raw` beside the shape's own `names`: the way back from `spread`."""
+    found = {name: value for name, value in raw.items() if name not in names}
+    if _is_inside(found.get("extra"), names):
+        inside: dict[str, Any] = found.pop("extra")
+        return found | inside
+    return found
+
+
+def _is_inside(value: Any, names: Collection[str]) -> bool:
+    is_object = isinstance(value, dict) and bool(value)
+    return is_object and all(name == "extra" or name in names for name in value)
 
 
 def content_of(raw: Any, part: Callable[[Any], Part]) -> Content:
@@ -59,7 +88,12 @@ def any_part_of(raw: Any) -> Part:
         return Text(raw)
     if type(raw) is FrozenDict and raw.get("type") == "image_url":
         return image_of_url(raw)
-    return part_of(raw)
+    names = part_names(raw)
+    if "extra" not in names:
+        return part_of(raw)
+    own = {name: value for name, value in raw.items() if name in names and name != "extra"}
+    extra = gather(raw, [name for name in names if name != "extra"])
+    return known_part_of(own | {"extra": FrozenDict(extra)}) or Unknown(raw)
 
 
 def message_of(
@@ -67,11 +101,12 @@ def message_of(
     known: Collection[str],
     *,
     part: Callable[[Any], Part] = any_part_of,
+    call: Callable[[FrozenDict], ToolCall] | None = None,
     **fields: Any,
 ) -> Message:
     """The message in `raw`, whose names in `known` mean what they mean in Message.
 
-    `fields` were read by the caller and win; every other name lands in `extra`.
+    `fields`, `extra` among them, were read by the caller and win.
     """
     if "role" not in raw:
         raise InvalidInput("a message", "has a role, and this one has none")
@@ -81,10 +116,9 @@ def message_of(
     own = {name: raw[name] for name in raw if name in known and name not in fields}
     own["role"] = Role.of(role)
     own["content"] = content_of(raw.get("content"), part)
-    own["tool_calls"] = calls_of(raw.get("tool_calls"))
+    own["tool_calls"] = calls_of(raw.get("tool_calls"), call or call_of)
     own = {name: value for name, value in own.items() if value is not None}
-    extra = extra_of(raw, {*known, *fields}, fields.pop("extra", EMPTY))
-    return Message(**(own | fields | {"extra": extra}))
+    return Message(**(own | fields))
 
 
 def image_of_url(raw: FrozenDict) -> Part:
@@ -108,33 +142,35 @@ def image_of_url(raw: FrozenDict) -> Part:
     return Image(data=data, media_type=media_type or None, extra=extra)
 
 
-def calls_of(raw: Any) -> tuple[ToolCall, ...]:
+def calls_of(raw: Any, call: Callable[[FrozenDict], ToolCall]) -> tuple[ToolCall, ...]:
     """The tool calls in a list, or none."""
     if raw is None:
         return ()
     if type(raw) is not tuple:
         raise InvalidInput("tool_calls", f"is a list, not {_name(raw)}")
-    return tuple(call_of(object_of(item, "a tool call")) for item in raw)
+    return tuple(call(object_of(item, "a tool call")) for item in raw)
 
 
 def call_of(raw: FrozenDict) -> ToolCall:
     """One tool call, flat or nested. What is missing is empty: history keeps what was said."""
-    fields = {name: raw[name] for name in raw if name in _CALL_FIELDS and raw[name] is not None}
-    extra = object_of(fields.pop("extra", EMPTY), "extra")
-    other = {name: value for name, value in raw.items() if name not in _CALL_FIELDS}
-    inner = other.get("function", EMPTY)
-    if type(inner) is not FrozenDict:
-        raise InvalidInput("function", f"is a JSON object, not {_name(inner)}")
-    if "function" in other and not fields.keys() & {"name", "arguments"}:
-        del other["function"]
-        fields |= {name: inner[name] for name in ("name", "arguments") if name in inner}
-        if rest := {name: inner[name] for name in inner if name not in ("name", "arguments")}:
-            other["function"] = rest
-        if other.get("type") == "function":
-            del other["type"]
+    rest = gather(raw, CALL_NAMES)
+    inner = object_of(raw.get("function", EMPTY), "function")
+    fields = {name: raw[name] for name in _CALL_FIELDS if raw.get(name) is not None}
+    fields |= {name: inner[name] for name in ("name", "arguments") if name in inner}
+    if other := {name: inner[name] for name in inner if name not in ("name", "arguments")}:
+        rest = rest | {"function": other}
+    if raw.get("type", "function") != "function":
+        rest = rest | {"type": raw["type"]}
     fields["arguments"] = arguments_of(fields.get("arguments"))
-    fields["extra"] = extra_of(FrozenDict(other), (), extra)
-    return ToolCall(**({"id": "", "name": ""} | fields))
+    return ToolCall(**({"id": "", "name": ""} | fields), extra=rest)  # type: ignore[arg-type]
+
+
+def own_call_of(raw: FrozenDict) -> ToolCall:
+    """A tool call in a record of ours, of this version or a newer one; nested ones are read too."""
+    own = object_of(raw.get("extra", EMPTY), "extra")
+    rest = FrozenDict({name: value for name, value in raw.items() if name != "extra"})
+    call = call_of(rest)
+    return call.replace(extra=merged(call.extra, own))
 
 
 def arguments_of(raw: Any) -> str:
@@ -178,10 +214,16 @@ def time_fields(raw: Any, zone: tzinfo | None = None) -> dict[str, Any]:
 def time_text(message: Message, zone: tzinfo | None = None) -> Any:
     """The text that stood for the time of a message, while it still does; else None."""
     kept = message.extra.get("timestamp")
+    return kept if is_time(kept) and time_of(kept, zone) == message.timestamp else None
+
+
+def is_time(raw: Any) -> bool:
+    """Whether it is a time in ISO 8601 text."""
     try:
-        return kept if time_of(kept, zone) == message.timestamp else None
+        iso_time(raw)
     except InvalidInput:
-        return kept  # not a time, so nothing says that it is an old one
+        return False
+    return True
 
 
 def with_marks(message: Entry, mended: int) -> tuple[Entry, ...]:

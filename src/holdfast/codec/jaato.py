@@ -22,13 +22,16 @@ from holdfast.codec.plain import part_dict
 from holdfast.codec.writing import dumps
 from holdfast.entries import Entry
 from holdfast.errors import InvalidInput
-from holdfast.frozen import EMPTY, FrozenDict
+from holdfast.frozen import FrozenDict
 from holdfast.messages import Message, Role, ToolCall
-from holdfast.parts import CallRef, Image, Part, Text, Thinking, Unknown
+from holdfast.parts import CallRef, Image, Part, Text, Thinking, Unknown, known_part_of
 from holdfast.strict import LIMITS, Limits
 
-_RESULT = ("type", "call_id", "name", "result", "is_error", "signature")
-_CALL = ("type", "id", "name", "args", "signature")
+_MESSAGE = ("role", "parts", "message_id")
+_RESULT = ("type", "call_id", "name", "arguments", "result", "is_error", "signature")
+_CALL = ("type", "id", "name", "args", "arguments", "signature")
+_DATA = ("type", "mime_type", "data")
+_THOUGHT = ("type", "thought", "signature")
 _ROLES = {Role.ASSISTANT: "model", Role.FUNCTION: "tool"}
 # In ToolCall.extra: the result was a JSON value and not text, so it is written as one again.
 _IS_JSON = "result_is_json"
@@ -38,7 +41,7 @@ def encode(message: Message) -> bytes:
     """The message in jaato's parts."""
     role = _ROLES.get(message.role, str(message.role))
     found = {"role": role, "parts": _part_dicts(message), "message_id": message.id}
-    return dumps(found | message.extra).encode()
+    return dumps(foreign.spread(found, message.extra, _MESSAGE)).encode()
 
 
 def decode(data: bytes | str, limits: Limits = LIMITS) -> tuple[Entry, ...]:
@@ -49,12 +52,10 @@ def decode(data: bytes | str, limits: Limits = LIMITS) -> tuple[Entry, ...]:
     if type(parts) is not tuple:
         raise InvalidInput("parts", "is a list of parts")
     content, calls = _read_parts(parts)
-    fields: dict[str, Any] = {"content": content, "tool_calls": calls, "message_id": None}
+    fields: dict[str, Any] = {"content": content, "tool_calls": calls}
     if type(raw.get("message_id")) is str and raw["message_id"]:
         fields["id"] = raw["message_id"]
-    known = {"role", "parts", "message_id"}
-    fields["extra"] = foreign.extra_of(raw, known, EMPTY)
-    del fields["message_id"]
+    fields["extra"] = foreign.gather(raw, _MESSAGE)
     return foreign.with_marks(Message(Role.of(str(raw.get("role"))), **fields), mended)
 
 
@@ -63,39 +64,45 @@ def _part_dicts(message: Message) -> list[Any]:
         return [_result_dict(message)]
     content = message.content
     parts: tuple[Part, ...] = (Text(content),) if isinstance(content, str) else content or ()
-    waiting = {call.id: call for call in message.tool_calls}
+    waiting = list(message.tool_calls)
     found = []
     for part in parts:
-        if isinstance(part, CallRef) and part.id in waiting:
-            found.append(_call_dict(waiting.pop(part.id)))
-        else:
-            found.append(_part_dict(part))
-    return found + [_call_dict(call) for call in message.tool_calls if call.id in waiting]
+        here = [call for call in waiting if isinstance(part, CallRef) and call.id == part.id]
+        if here:
+            waiting.remove(here[0])
+        found.append(_call_dict(here[0]) if here else _part_dict(part))
+    return found + [_call_dict(call) for call in waiting]
 
 
 def _part_dict(part: Part) -> Any:
     if isinstance(part, Image) and part.data is not None:
-        found = msgspec.to_builtins(part)
-        extra = {k: v for k, v in part.extra.items() if k not in ("type", "mime_type", "data")}
-        return {"type": "inline_data", "mime_type": part.media_type, "data": found["data"], **extra}
+        data = msgspec.to_builtins(part)["data"]
+        found = {"type": "inline_data", "mime_type": part.media_type, "data": data}
+        return foreign.spread(found, part.extra, _DATA)
     if isinstance(part, Thinking) and not part.redacted:
         found = {"type": "thought", "thought": part.text}
         if part.signature is not None:
             found["signature"] = part.signature
-        return found | {k: v for k, v in part.extra.items() if k not in found}
+        return foreign.spread(found, part.extra, _THOUGHT)
     return part_dict(part)
 
 
 def _call_dict(call: ToolCall) -> dict[str, Any]:
-    extra = {k: v for k, v in call.extra.items() if k != _IS_JSON}
-    if call.signature is not None:
-        extra["signature"] = call.signature
+    found: dict[str, Any]
     if call.output is None:
         found = {"type": "function_call", "id": call.id, "name": call.name}
-        return found | _args(call.arguments) | extra
-    result = strict.parse(call.output).value if call.extra.get(_IS_JSON) else call.output
-    found = {"type": "function_response", "call_id": call.id, "name": call.name}
-    return found | {"result": result, "is_error": call.is_error} | extra
+        found |= _args(call.arguments)
+    else:
+        is_json = call.extra.get(_IS_JSON) is True
+        result = strict.parse(call.output).value if is_json else call.output
+        found = {"type": "function_response", "call_id": call.id, "name": call.name}
+        found |= {"result": result, "is_error": call.is_error}
+        if call.arguments:
+            found["arguments"] = call.arguments
+    if call.signature is not None:
+        found["signature"] = call.signature
+    extra = {k: v for k, v in call.extra.items() if k != _IS_JSON or v is not True}
+    return foreign.spread(found, extra, _CALL if call.output is None else _RESULT)
 
 
 def _args(arguments: str) -> dict[str, Any]:
@@ -127,17 +134,17 @@ def _read_parts(
 ) -> tuple[tuple[Part, ...] | str | None, tuple[ToolCall, ...]]:
     content: list[Part] = []
     calls: list[ToolCall] = []
+    places: list[Part] = []  # of calls; one that no words follow is not needed
     for raw in parts:
         kind = raw.get("type") if type(raw) is FrozenDict else None
         if kind == "function_call":
             calls.append(_read_call(raw))
-            content.append(CallRef(calls[-1].id))
+            places.append(CallRef(calls[-1].id))
         elif kind == "function_response":
             calls.append(_read_result(raw))
         else:
-            content.append(_read_part(raw, kind))
-    while content and type(content[-1]) is CallRef:  # a call that no words follow needs no place
-        content.pop()
+            content += [*places, _read_part(raw, kind)]
+            places.clear()
     if not content:
         return None, tuple(calls)
     first = content[0]
@@ -148,39 +155,41 @@ def _read_parts(
 
 def _read_call(raw: FrozenDict) -> ToolCall:
     args, text = raw.get("args"), raw.get("arguments")
-    is_same = type(text) is str and _args(text).get("args") == args and type(args) is FrozenDict
-    known = (*_CALL, "arguments") if is_same else _CALL
+    is_same = type(text) is str and type(args) is FrozenDict and _args(text).get("args") == args
+    extra = foreign.gather(raw, _CALL)
+    if "arguments" in raw and not is_same:  # somebody's own, and not the text of these args
+        extra["arguments"] = text
     return ToolCall(
         id=raw.get("id") or "",
         name=raw.get("name") or "",
         arguments=foreign.arguments_of(text if is_same else args),
         signature=raw.get("signature"),
-        extra=foreign.extra_of(raw, known, EMPTY),
+        extra=extra,  # type: ignore[arg-type]
     )
 
 
 def _read_result(raw: FrozenDict) -> ToolCall:
     result = raw.get("result")
     is_text = type(result) is str
+    extra = foreign.gather(raw, _RESULT)
     return ToolCall(
         id=raw.get("call_id") or "",
         name=raw.get("name") or "",
-        arguments="",
+        arguments=raw.get("arguments") or "",
         output=result if is_text else dumps(result),
         is_error=bool(raw.get("is_error")),
         signature=raw.get("signature"),
-        extra=foreign.extra_of(raw, _RESULT, {} if is_text else {_IS_JSON: True}),
+        extra=extra if is_text else extra | {_IS_JSON: True},  # type: ignore[arg-type]
     )
 
 
 def _read_part(raw: Any, kind: Any) -> Part:
     if kind == "inline_data":
-        rest = {name: raw[name] for name in raw if name not in ("type", "mime_type")}
-        image = foreign.part_of(
-            FrozenDict({"type": "image", "media_type": raw.get("mime_type"), **rest})
-        )
-        return Unknown(raw) if type(image) is Unknown else image
-    if kind == "thought" and type(raw.get("thought")) is str:
-        extra = foreign.extra_of(raw, ("type", "thought", "signature"), EMPTY)
-        return Thinking(raw["thought"], raw.get("signature"), extra=extra)
-    return foreign.part_of(raw)
+        own = {"type": "image", "media_type": raw.get("mime_type"), "data": raw.get("data")}
+        extra = FrozenDict(foreign.gather(raw, _DATA))
+        return known_part_of(FrozenDict(own | {"extra": extra})) or Unknown(raw)
+    if kind == "thought":
+        own = {"type": "thinking", "text": raw.get("thought"), "signature": raw.get("signature")}
+        extra = FrozenDict(foreign.gather(raw, _THOUGHT))
+        return known_part_of(FrozenDict(own | {"extra": extra})) or Unknown(raw)
+    return foreign.any_part_of(raw)

@@ -18,10 +18,11 @@ from holdfast.codec.writing import go_dumps, go_time
 from holdfast.entries import Entry
 from holdfast.errors import InvalidInput
 from holdfast.frozen import EMPTY, FrozenDict, Value
-from holdfast.messages import Message, ToolCall
+from holdfast.messages import Message, Role, ToolCall
 from holdfast.strict import LIMITS, Limits
 
-_MESSAGE = ("role", "content", "timestamp", "toolCalls", "author")
+_MESSAGE = ("role", "content", "timestamp", "toolCalls", "author", "name")
+_CALL = ("id", "name", "input", "output", "thought", "thoughtSignature")
 _SESSION = {
     "key": "key",
     "agentId": "agent_id",
@@ -29,6 +30,7 @@ _SESSION = {
     "channelId": "channel_id",
     "model": "model",
 }
+_SESSION_NAMES = (*_SESSION, "history", "metadata", "createdAt", "updatedAt")
 
 
 class Session(Value, frozen=True, kw_only=True):
@@ -76,7 +78,7 @@ def encode_session(session: Session) -> bytes:
     if session.model:
         found["model"] = session.model
     times = {"createdAt": go_time(session.created_at), "updatedAt": go_time(session.updated_at)}
-    return go_dumps(found | times | session.extra)
+    return go_dumps(foreign.spread(found | times, session.extra, _SESSION_NAMES))
 
 
 def decode_session(data: bytes | str, limits: Limits = LIMITS) -> Session:
@@ -91,20 +93,20 @@ def decode_session(data: bytes | str, limits: Limits = LIMITS) -> Session:
     )
     if mended:
         messages = (*messages[:-1], *foreign.with_marks(messages[-1], mended)) if messages else ()
-    known = {*_SESSION, "history", "metadata", "createdAt", "updatedAt"}
     return Session(
         **{own: raw[name] for name, own in _SESSION.items() if name in raw},
         history=messages,
         metadata=foreign.object_of(raw.get("metadata") or EMPTY, "metadata"),
         created_at=foreign.time_of(raw.get("createdAt")),
         updated_at=foreign.time_of(raw.get("updatedAt")),
-        extra=foreign.extra_of(raw, known, EMPTY),
+        extra=foreign.gather(raw, _SESSION_NAMES),  # type: ignore[arg-type]
     )
 
 
 def _message_dict(message: Message) -> dict[str, Any]:
     # A tool's message holds its words in one place: as the output of its call.
-    is_result = message.tool_call_id is not None and not message.tool_calls
+    is_tool = message.role.canonical is Role.TOOL
+    is_result = is_tool and message.tool_call_id is not None and not message.tool_calls
     found: dict[str, Any] = {
         "role": str(message.role),
         "content": "" if is_result else message.text or "",
@@ -115,7 +117,10 @@ def _message_dict(message: Message) -> dict[str, Any]:
         found["toolCalls"] = [_call_dict(call) for call in calls]
     if message.author:
         found["author"] = message.author
-    return found | {k: v for k, v in message.extra.items() if k not in (*_MESSAGE, "timestamp")}
+    if message.name and not is_result:  # lango has no place for it, and keeps what it finds
+        found["name"] = message.name
+    extra = {name: value for name, value in message.extra.items() if name != "timestamp"}
+    return foreign.spread(found, extra, _MESSAGE)
 
 
 def _result_calls(message: Message) -> tuple[ToolCall, ...]:
@@ -125,35 +130,35 @@ def _result_calls(message: Message) -> tuple[ToolCall, ...]:
 
 def _call_dict(call: ToolCall) -> dict[str, Any]:
     found: dict[str, Any] = {"id": call.id, "name": call.name, "input": call.arguments}
-    if call.output:
+    if call.output is not None:
         found["output"] = call.output
-    if call.extra.get("thought"):
-        found["thought"] = call.extra["thought"]
+    if call.extra.get("thought") is True:
+        found["thought"] = True
     if call.signature:
         found["thoughtSignature"] = call.signature
-    return found | call.extra
+    extra = {k: v for k, v in call.extra.items() if k != "thought" or v is not True}
+    return foreign.spread(found, extra, _CALL)
 
 
 def _message(raw: FrozenDict) -> Message:
-    fields: dict[str, Any] = {
-        "tool_calls": tuple(
-            _call(foreign.object_of(item, "a tool call")) for item in raw.get("toolCalls") or ()
-        )
-    }
+    fields: dict[str, Any] = {"tool_calls": foreign.calls_of(raw.get("toolCalls"), _call)}
     if "timestamp" in raw:
         fields |= foreign.time_fields(raw["timestamp"])
+    fields["extra"] = {**foreign.gather(raw, _MESSAGE), **fields.get("extra", {})}
     return foreign.message_of(
         FrozenDict({k: raw[k] for k in raw if k != "toolCalls"}), _MESSAGE, **fields
     )
 
 
 def _call(raw: FrozenDict) -> ToolCall:
-    known = {"id", "name", "input", "output", "thoughtSignature"}
+    extra = foreign.gather(raw, _CALL)
+    if raw.get("thought") not in (None, False):
+        extra["thought"] = raw["thought"]
     return ToolCall(
-        id=raw.get("id", ""),
-        name=raw.get("name", ""),
+        id=raw.get("id") or "",
+        name=raw.get("name") or "",
         arguments=foreign.arguments_of(raw.get("input")),
-        output=raw.get("output") or None,
+        output=raw.get("output"),
         signature=raw.get("thoughtSignature") or None,
-        extra=foreign.extra_of(raw, known, EMPTY),
+        extra=extra,  # type: ignore[arg-type]
     )

@@ -24,6 +24,7 @@ from holdfast.strict import LIMITS, Limits
 
 _OWN = ("author", "is_error", "model", "prefix", "stop", "synthetic", "id")
 _NAMES = ("role", "content", "timestamp", "tool_calls", "tool_call_id", "name", *_OWN)
+_RESERVED = ("_type", *_NAMES)
 _METADATA = ("_type", "key", "created_at", "updated_at", "metadata", "last_consolidated")
 
 
@@ -66,26 +67,23 @@ def encode(message: Message, *, zone: tzinfo | None = None, ascii: bool = False)
     character, so that a torn write cannot cut one in two.
     """
     found: dict[str, Any] = {"role": str(message.role), "content": kernel.content(message)}
-    text = foreign.time_text(message, zone)
-    found["timestamp"] = _local(message.timestamp, zone) if text is None else text
+    found["timestamp"] = _time(message, zone)
     if message.tool_calls:
         found["tool_calls"] = [_call_dict(call) for call in message.tool_calls]
     for name in ("tool_call_id", "name"):
         if getattr(message, name) is not None:
             found[name] = getattr(message, name)
     extra = {name: value for name, value in message.extra.items() if name != "timestamp"}
-    for name in extra:
-        if name in _NAMES or name == "_type":
-            raise InvalidInput(f"extra.{name}", "would change what the line means: rename it")
     own = {n: getattr(message, n) for n in _OWN if getattr(message, n) not in (None, False)}
-    return _line(found | extra | own, ascii)
+    names = [n for n in _RESERVED if n not in _OWN or n in own or _is_ours(n, extra.get(n))]
+    return _line(foreign.spread(found, extra, names) | own, ascii)
 
 
 def encode_metadata(metadata: Metadata, *, ascii: bool = False) -> bytes:
     """The line of the metadata."""
     names = _METADATA if metadata.key is not None else [n for n in _METADATA if n != "key"]
     found = {name: getattr(metadata, name) for name in names if name != "_type"}
-    return _line({"_type": "metadata"} | found | metadata.extra, ascii)
+    return _line({"_type": "metadata"} | foreign.spread(found, metadata.extra, _METADATA), ascii)
 
 
 def decode(
@@ -132,15 +130,16 @@ def decode_file(data: bytes, *, zone: tzinfo | None = None, limits: Limits = LIM
 
 
 def _message(raw: FrozenDict, zone: tzinfo | None) -> Message:
-    known = [n for n in _NAMES if n not in _OWN or _is_ours(n, raw.get(n))]
+    known = [n for n in _RESERVED if n not in _OWN or _is_ours(n, raw.get(n))]
+    extra = foreign.gather(raw, known)
     fields: dict[str, Any] = {"timestamp": ids.now()}
     if raw.get("timestamp") is not None:
         try:
             fields["timestamp"] = foreign.time_of(raw["timestamp"], zone)
         except InvalidInput:  # not a time: the line keeps it, and the message was read now
             pass
-        fields["extra"] = {"timestamp": raw["timestamp"]}
-    return foreign.message_of(raw, known, **fields)
+        extra["timestamp"] = raw["timestamp"]
+    return foreign.message_of(raw, known, extra=extra, **fields)
 
 
 def _is_ours(name: str, value: Any) -> bool:
@@ -156,7 +155,7 @@ def _metadata(raw: FrozenDict) -> Metadata:
         **texts,
         metadata=raw.get("metadata") if type(raw.get("metadata")) is FrozenDict else EMPTY,  # type: ignore[arg-type]
         last_consolidated=count if type(count) is int and count > 0 else 0,
-        extra=foreign.extra_of(raw, _METADATA, EMPTY),
+        extra=foreign.gather(raw, _METADATA),  # type: ignore[arg-type]
     )
 
 
@@ -168,14 +167,22 @@ def _call_dict(call: ToolCall) -> dict[str, Any]:
             found[name] = getattr(call, name)
     if call.is_error:
         found["is_error"] = True
-    rest = dict(call.extra)
-    if type(inner := rest.pop("function", None)) is FrozenDict:
-        found["function"] = function | inner
-    return found | rest
+    return foreign.spread(found, call.extra, foreign.CALL_NAMES)
+
+
+def _time(message: Message, zone: tzinfo | None) -> Any:
+    kept = message.extra.get("timestamp")
+    if kept is not None and not foreign.is_time(kept):
+        return kept  # what stood in the line was not a time, and stays
+    text = foreign.time_text(message, zone)
+    return _local(message.timestamp, zone) if text is None else text
 
 
 def _local(time: datetime, zone: tzinfo | None) -> str:
-    return time.astimezone(zone).replace(tzinfo=None).isoformat()
+    try:
+        return time.astimezone(zone).replace(tzinfo=None).isoformat()
+    except OverflowError:  # at the ends of the calendar there is no local time
+        return time.isoformat()
 
 
 def _line(found: dict[str, Any], ascii: bool) -> bytes:

@@ -16,7 +16,7 @@ from holdfast.codec import foreign
 from holdfast.entries import Entry
 from holdfast.frozen import thaw
 from holdfast.messages import Message, ToolCall
-from holdfast.parts import Part, Unknown
+from holdfast.parts import Part, Unknown, part_names
 from holdfast.strict import LIMITS, Limits
 
 _NAMES = ("role", "content", "tool_calls", "tool_call_id", "name", "author")
@@ -47,7 +47,8 @@ def part_dict(part: Part) -> Any:
     if isinstance(part, Unknown):
         return thaw(part.raw)
     found: dict[str, Any] = thaw(msgspec.to_builtins(part))
-    return found | {k: v for k, v in found.pop("extra", {}).items() if k not in found}
+    names = [name for name in part_names(found) if name != "extra"]
+    return foreign.spread(found, found.pop("extra", {}), names)
 
 
 def call_dict(call: ToolCall) -> dict[str, Any]:
@@ -63,5 +64,6 @@ def read_plain(data: bytes | str, limits: Limits = LIMITS) -> tuple[Entry, ...]:
     here as `Unknown`. What cannot be a message is InvalidInput.
     """
     value, mended = strict.parse(data, limits, "a message")
-    message = foreign.message_of(foreign.object_of(value, "a message"), _NAMES)
+    raw = foreign.object_of(value, "a message")
+    message = foreign.message_of(raw, _NAMES, extra=foreign.gather(raw, _NAMES))
     return foreign.with_marks(message, mended)

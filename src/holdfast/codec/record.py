@@ -133,11 +133,15 @@ def _read_slowly(data: bytes | str, limits: Limits, where: str) -> tuple[Entry, 
 
 def _message(raw: FrozenDict) -> Message:
     _check_identity(raw)
-    own = foreign.object_of(raw.get("extra", EMPTY), "extra")
     fields = foreign.time_fields(raw["timestamp"])
-    fields["extra"] = {**fields.get("extra", {}), **own}
-    names = Message.__struct_fields__
-    return foreign.message_of(raw, names, part=foreign.part_of, **fields)
+    fields["extra"] = {**fields.get("extra", {}), **_extra(raw, Message)}
+    return foreign.message_of(
+        raw,
+        Message.__struct_fields__,
+        part=foreign.part_of,
+        call=foreign.own_call_of,
+        **fields,
+    )
 
 
 def _fold(raw: FrozenDict) -> Fold:
@@ -153,7 +157,7 @@ def _call(raw: FrozenDict) -> Call:
     known = {name: usage[name] for name in usage if name in Usage.__struct_fields__}
     fields["usage"] = Usage(**known)
     if unknown := {name: usage[name] for name in usage if name not in known}:
-        fields["extra"] = foreign.extra_of(FrozenDict({"usage": unknown}), (), fields["extra"])
+        fields["extra"] = foreign.merged({"usage": unknown}, fields["extra"])
     return _convert(fields, Call)
 
 
@@ -179,10 +183,14 @@ def _check_identity(raw: FrozenDict) -> None:
 
 def _fields(raw: FrozenDict, kind: type[Fold | Call | Mark]) -> dict[str, Any]:
     _check_identity(raw)
-    names = kind.__struct_fields__
-    fields = {name: value for name, value in raw.items() if name in names}
-    own = foreign.object_of(raw.get("extra", EMPTY), "extra")
-    return fields | {"extra": foreign.extra_of(raw, names, own)}
+    fields = {name: value for name, value in raw.items() if name in kind.__struct_fields__}
+    return fields | {"extra": _extra(raw, kind)}
+
+
+def _extra(raw: FrozenDict, kind: type[Message | Fold | Call | Mark]) -> FrozenDict:
+    """The entry's own `extra`, together with what a newer version may have put beside it."""
+    unknown = {name: raw[name] for name in raw if name not in kind.__struct_fields__}
+    return foreign.merged(unknown, foreign.object_of(raw.get("extra", EMPTY), "extra"))
 
 
 def _convert(fields: dict[str, Any], kind: type[_Kind]) -> _Kind:

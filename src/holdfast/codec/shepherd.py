@@ -12,8 +12,11 @@ from holdfast.codec import foreign
 from holdfast.codec.writing import dumps
 from holdfast.entries import Entry
 from holdfast.errors import InvalidInput
+from holdfast.frozen import FrozenDict
 from holdfast.messages import Message, Role
 from holdfast.strict import LIMITS, Limits
+
+_NAMES = ("role", "content")
 
 
 def message_type(message: Message) -> str:
@@ -40,10 +43,12 @@ def decode(data: bytes | str, limits: Limits = LIMITS) -> tuple[Entry, ...]:
     rows = foreign.object_of(value, "the document").get("messages")
     if type(rows) is not tuple:
         raise InvalidInput("the document", "has a list of messages, and this one has none")
-    messages: list[Entry] = [
-        foreign.message_of(foreign.object_of(row, "a message"), ("role", "content")) for row in rows
-    ]
+    messages: list[Entry] = [_message(foreign.object_of(row, "a message")) for row in rows]
     return (*messages[:-1], *foreign.with_marks(messages[-1], mended)) if messages else ()
+
+
+def _message(raw: FrozenDict) -> Message:
+    return foreign.message_of(raw, _NAMES, extra=foreign.gather(raw, _NAMES))
 
 
 def _content(message: Message) -> str:

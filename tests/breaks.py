@@ -1,0 +1,395 @@
+"""How to break each behaviour that docs/checklist.md calls done: one small change to the source.
+
+A break takes the behaviour away and leaves the rest alone. `scripts/break-checklist` applies them,
+one at a time, to a copy, and expects the tests that the page names to fail.
+"""
+
+from typing import NamedTuple
+
+
+class Break(NamedTuple):
+    """In `file`, `old` (which stands there once) becomes `new`; `why` says what is then wrong."""
+
+    file: str
+    old: str
+    new: str
+    why: str
+
+
+SRC = "src/holdfast"
+
+BREAKS = {
+    "S0-1": Break(
+        f"{SRC}/history.py",
+        "self._seen = tuple(self._messages)",
+        "self._seen = tuple(self._messages[-1:])",
+        "only the last message is read back",
+    ),
+    "S0-2": Break(
+        f"{SRC}/history.py",
+        "    if type(entry) not in ENTRY_TYPES:",
+        "    if False:",
+        "anything may be appended",
+    ),
+    "S0-3": Break(
+        f"{SRC}/messages.py", '    TOOL = "tool"', '    TOOL = "tools"', "a role is misspelt"
+    ),
+    "S0-4": Break(
+        f"{SRC}/messages.py",
+        "    arguments: str\n    output: str | None = None",
+        '    arguments: str\n    type: str = "function"\n    output: str | None = None',
+        "a call has a type, as on a wire",
+    ),
+    "S0-5": Break(
+        f"{SRC}/codec/foreign.py",
+        'inner = object_of(raw.get("function", EMPTY), "function")',
+        "inner = EMPTY",
+        "nested calls are not mapped to flat ones",
+    ),
+    "S0-6": Break(
+        f"{SRC}/messages.py",
+        "    synthetic: str | None = None\n    extra: FrozenDict = EMPTY",
+        "    synthetic: str | None = None\n    tint: str = ''\n    extra: FrozenDict = EMPTY",
+        "a message has a field that nobody designed",
+    ),
+    "S0-7": Break(
+        f"{SRC}/codec/plain.py",
+        "        if value := getattr(message, name):",
+        "        if (value := getattr(message, name)) or True:",
+        "empty fields are written",
+    ),
+    "S0-8": Break(
+        f"{SRC}/codec/plain.py",
+        "    if message.tool_calls:",
+        "    if True:",
+        "tool_calls is written when there are none",
+    ),
+    "S0-9": Break(
+        f"{SRC}/messages.py",
+        "    tool_call_id: str | None = None\n    name: str | None = None",
+        '    tool_call_id: str | None = None\n    name: str | None = "someone"',
+        "a new message has a name nobody gave it",
+    ),
+    "S0-10": Break(
+        f"{SRC}/messages.py",
+        '            self._set("role", Role.of(self.role))',
+        "            pass",
+        "a role given as text stays text",
+    ),
+    "S0-11": Break(
+        f"{SRC}/messages.py",
+        "(Message.system(system),) if system else ()",
+        '(Message.system(system or ""),)',
+        "an empty system message comes first",
+    ),
+    "S0-12": Break(
+        f"{SRC}/messages.py",
+        "        _settle_content(self)\n        self._settle_tuple(",
+        '        self._set("role", self.role.canonical)\n'
+        "        _settle_content(self)\n        self._settle_tuple(",
+        "older roles are rewritten",
+    ),
+    "S0-13": Break(
+        f"{SRC}/history.py", "    def clear(self)", "    def wipe(self)", "there is no clear"
+    ),
+    "S0-14": Break(
+        f"{SRC}/history.py", "self._id = ids.new_id()", 'self._id = ""', "a new history has no id"
+    ),
+    "S0-15": Break(
+        f"{SRC}/ids.py",
+        '{ms & 0xFFFF:04x}-7"',
+        '{ms & 0xFFFF:04x}-4"',
+        "ids say that they are of version 4",
+    ),
+    "S0-16": Break(
+        f"{SRC}/history.py",
+        "        return self._id\n",
+        "        return ids.new_id()\n",
+        "the id is another one each time",
+    ),
+    "S0-17": Break(
+        f"{SRC}/history.py",
+        "        self._messages += messages",
+        "        self._messages[:0] = messages",
+        "the newest message comes first",
+    ),
+    "S0-18": Break(
+        f"{SRC}/history.py",
+        "            self._seen = tuple(self._messages)",
+        "            return self._messages",
+        "a reader gets the list itself",
+    ),
+    "S0-19": Break(
+        f"{SRC}/frozen.py",
+        "    __setitem__ = __delitem__ = __ior__ = _refuse",
+        "    __delitem__ = __ior__ = _refuse",
+        "a frozen dict takes new values",
+    ),
+    "S0-20": Break(
+        f"{SRC}/history.py",
+        "self._entries, self._messages, self._starts, self._seen = [], [], [], ()",
+        "self._seen = ()",
+        "clear leaves the messages",
+    ),
+    "S0-21": Break(
+        f"{SRC}/history.py",
+        "        with self._lock:\n            self._add(entries)\n            return self._head",
+        "        self._add(entries)\n        return self._head",
+        "append takes no lock",
+    ),
+    "S0-22": Break(
+        f"{SRC}/history.py",
+        "        self._head += len(entries)",
+        "        self._head += 1",
+        "seq does not count every entry",
+    ),
+    "S0-23": Break(
+        f"{SRC}/history.py",
+        "        self._messages += messages",
+        "        self._messages = messages",
+        "only the last message is kept",
+    ),
+    "S0-24": Break(
+        f"{SRC}/codec/foreign.py",
+        '({"id": "", "name": ""} | fields)',
+        "fields",
+        "an empty object is no call",
+    ),
+    "S0-25": Break(
+        f"{SRC}/ids.py",
+        "                self._counter += 1",
+        "                self._counter += 0",
+        "ids repeat within a millisecond",
+    ),
+    "S0-26": Break(
+        f"{SRC}/codec/writing.py",
+        "(0x3C, 0x3E, 0x26, 0x2028, 0x2029)",
+        "(0x3E,)",
+        "Go's escapes are not written",
+    ),
+    "S0-27": Break(
+        f"{SRC}/codec/foreign.py",
+        '    fields |= {name: inner[name] for name in ("name", "arguments") if name in inner}',
+        "    fields |= {}",
+        "the name in a nested call is not read",
+    ),
+    "S0-32": Break(
+        f"{SRC}/codec/foreign.py",
+        '    if type(raw) is FrozenDict and raw.get("type") == "image_url":',
+        "    if False:",
+        "image_url is not read as a picture",
+    ),
+    "S0-34": Break(
+        f"{SRC}/frozen.py",
+        "            self._set(name, freeze(value, name) if value else EMPTY)",
+        "            pass",
+        "a message keeps the caller's own dict",
+    ),
+    "S1-4": Break(
+        f"{SRC}/messages.py", 'FUNCTION = "function"', 'FUNCTION = "func"', "a legacy role is lost"
+    ),
+    "S1-5": Break(
+        f"{SRC}/messages.py",
+        "        if type(self.role) is not Role:",
+        "        if False:",
+        "raw text gets in as a role",
+    ),
+    "S1-6": Break(
+        f"{SRC}/messages.py",
+        '    ASSISTANT = "assistant"',
+        '    ASSISTANT = "Assistant"',
+        "the string on disk is another",
+    ),
+    "S1-7": Break(
+        f"{SRC}/messages.py",
+        "    role: Role\n    content: Content = None",
+        "    role: str\n    content: Content = None",
+        "a role is read as a string",
+    ),
+    "S1-8": Break(
+        f"{SRC}/messages.py", '    USER = "user"', '    USER = "User"', "the JSON changes"
+    ),
+    "S1-22": Break(
+        f"{SRC}/codec/plain.py",
+        'for name in ("tool_call_id", "name", "author"):',
+        'for name in ("tool_call_id", "name"):',
+        "the author is not written",
+    ),
+    "S1-25": Break(
+        f"{SRC}/messages.py",
+        "if outputs := [call for call in self.tool_calls if call.output is not None]:",
+        "if outputs := []:",
+        "an output is no result",
+    ),
+    "S1-26": Break(
+        f"{SRC}/codec/lango.py", 'output=raw.get("output"),', "output=None,", "outputs are not read"
+    ),
+    "S1-27": Break(
+        f"{SRC}/codec/lango.py",
+        'signature=raw.get("thoughtSignature") or None,',
+        "signature=None,",
+        "signatures are not read",
+    ),
+    "S1-29": Break(
+        f"{SRC}/codec/lango.py", '"agentId": "agent_id",', '"agent": "agent_id",', "a name differs"
+    ),
+    "S1-30": Break(
+        f"{SRC}/codec/lango.py",
+        "    if message.author:",
+        "    if True:",
+        "an empty author is written",
+    ),
+    "S1-31": Break(
+        f"{SRC}/codec/lango.py",
+        '"input": call.arguments}',
+        '"arguments": call.arguments}',
+        "the input has another name",
+    ),
+    "S1-32": Break(
+        f"{SRC}/messages.py",
+        "{Role.MODEL: Role.ASSISTANT, Role.FUNCTION: Role.TOOL}",
+        "{Role.MODEL: Role.ASSISTANT}",
+        "function is not taken for tool",
+    ),
+    "S2-9": Break(
+        f"{SRC}/history.py",
+        "return tuple(self._messages[start:stop])",
+        "return tuple(self._messages[start:])",
+        "slice has no end",
+    ),
+    "S2-10": Break(
+        f"{SRC}/history.py",
+        "return tuple(self._messages[start:stop])",
+        "return tuple(m.replace() for m in self._messages[start:stop])",
+        "a read copies messages",
+    ),
+    "S2-17": Break(
+        f"{SRC}/codec/jaato.py",
+        '        fields["id"] = raw["message_id"]',
+        "        pass",
+        "message ids are invented anew",
+    ),
+    "S2-18": Break(
+        f"{SRC}/codec/jaato.py",
+        "content += [*places, _read_part(raw, kind)]",
+        "content += [_read_part(raw, kind)]",
+        "the order of words and calls is lost",
+    ),
+    "S2-19": Break(
+        f"{SRC}/messages.py",
+        "if type(part) is Text) or None",
+        'if type(part) is Text) or ""',
+        "no words are an empty text",
+    ),
+    "S2-20": Break(
+        f"{SRC}/usage.py",
+        "        return self.input + self.output\n",
+        "        return self.input\n",
+        "the total leaves the output out",
+    ),
+    "S2-22": Break(
+        f"{SRC}/cancel.py",
+        'str(reason or "") if found is None else found',
+        'str(reason or "")',
+        "a later reason replaces the first",
+    ),
+    "S2-23": Break(
+        f"{SRC}/tools.py",
+        "        self._settle_parameters()\n",
+        "",
+        "a tool takes any parameters",
+    ),
+    "S2-24": Break(
+        f"{SRC}/codec/jaato.py",
+        '            found["signature"] = part.signature',
+        "            pass",
+        "the signature of a thought is dropped",
+    ),
+    "S2-47": Break(
+        f"{SRC}/history.py",
+        "firsts = starts if before or not count else (0, *starts)",
+        "firsts = starts",
+        "what stands before the first turn belongs to none",
+    ),
+    "S2-77": Break(
+        f"{SRC}/codec/jaato.py",
+        ', "message_id": message.id}',
+        "}",
+        "message ids are not written",
+    ),
+    "S2-118": Break(
+        f"{SRC}/codec/plain.py",
+        '"role": str(message.role),',
+        '"role": message.role.name,',
+        "plain data says something else",
+    ),
+    "S3-5": Break(
+        f"{SRC}/codec/shepherd.py",
+        "    if role is Role.ASSISTANT and message.calls:",
+        "    if False:",
+        "a request for a tool is not told apart",
+    ),
+    "S3-6": Break(
+        f"{SRC}/codec/shepherd.py",
+        'return "TOOL_RESPONSE" if role is Role.TOOL else role.name',
+        "return role.name",
+        "a tool's message has another type",
+    ),
+    "S3-7": Break(
+        f"{SRC}/codec/shepherd.py",
+        "    if message.role is Role.FUNCTION:",
+        "    if False:",
+        "the legacy type is lost",
+    ),
+    "S3-42": Break(
+        f"{SRC}/codec/shepherd.py", '{"messages": rows}', '{"items": rows}', "the list is misnamed"
+    ),
+    "S4-13": Break(
+        f"{SRC}/codec/nanobot.py", 'found["timestamp"] =', 'found["time"] =', "the time is misnamed"
+    ),
+    "S4-15": Break(
+        f"{SRC}/codec/writing.py", '(", ", ": ") if', '(",", ":") if', "the bytes are not Python's"
+    ),
+    "S4-16": Break(
+        f"{SRC}/codec/nanobot.py",
+        "time.astimezone(zone).replace(tzinfo=None).isoformat()",
+        "time.astimezone(zone).isoformat()",
+        "times are written with a zone",
+    ),
+    "S4-17": Break(
+        f"{SRC}/codec/nanobot.py",
+        '        extra["timestamp"] = raw["timestamp"]',
+        "        pass",
+        "another writer's time is rewritten",
+    ),
+    "S4-18": Break(
+        f"{SRC}/codec/nanobot.py",
+        r'enumerate(data.split(b"\n"), start=1)',
+        "enumerate([x.encode() for x in data.decode().splitlines()], start=1)",
+        "U+2028 ends a line",
+    ),
+    "S4-19": Break(
+        f"{SRC}/codec/nanobot.py",
+        "        if not line.strip():",
+        "        if False:",
+        "a blank line is an error",
+    ),
+    "S4-25": Break(
+        f"{SRC}/codec/nanobot.py",
+        "    extra = foreign.gather(raw, known)",
+        "    extra: dict[str, Any] = {}",
+        "unknown fields are dropped",
+    ),
+    "S4-27": Break(
+        f"{SRC}/strict.py",
+        "    if _SURROGATE.search(source):",
+        "    if False:",
+        "half of a pair gets in",
+    ),
+    "B10": Break(
+        f"{SRC}/codec/jaato.py",
+        '    if kind == "thought":',
+        '    if kind == "never":',
+        "thoughts are not read",
+    ),
+}
