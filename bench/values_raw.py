@@ -69,5 +69,18 @@ class Message(Base, kw_only=True):
     extra: dict = {}
 
 
+class CheckedMessage(Message, kw_only=True):
+    """The same with a check in `__post_init__`, which msgspec also runs for what it decodes."""
+
+    def __post_init__(self) -> None:
+        for name in ("tool_call_id", "name", "author", "model", "prefix", "stop", "synthetic"):
+            value = getattr(self, name)
+            if value is not None and type(value) is not str:
+                raise TypeError(name)
+        if type(self.content) not in (str, tuple, type(None)) or self.timestamp.tzinfo is None:
+            raise TypeError("content or timestamp")
+
+
 encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder(Message).decode
+decode_checked = msgspec.json.Decoder(CheckedMessage).decode

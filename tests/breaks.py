@@ -133,9 +133,9 @@ BREAKS = {
     ),
     "S0-21": Break(
         f"{SRC}/history.py",
-        "        with self._lock:\n            self._add(entries)\n            return self._head",
-        "        self._add(entries)\n        return self._head",
-        "append takes no lock",
+        "        with self._lock:\n            self._drop()\n            self._add(entries)",
+        "        self._drop()\n        self._add(entries)",
+        "replace takes no lock",
     ),
     "S0-22": Break(
         f"{SRC}/history.py",
@@ -352,8 +352,8 @@ BREAKS = {
     ),
     "S4-16": Break(
         f"{SRC}/codec/nanobot.py",
-        "time.astimezone(zone).replace(tzinfo=None).isoformat()",
-        "time.astimezone(zone).isoformat()",
+        "text = time.astimezone(zone).replace(tzinfo=None).isoformat()",
+        "text = time.astimezone(zone).isoformat()",
         "times are written with a zone",
     ),
     "S4-17": Break(
@@ -388,8 +388,8 @@ BREAKS = {
     ),
     "B10": Break(
         f"{SRC}/codec/jaato.py",
-        '    if kind == "thought":',
-        '    if kind == "never":',
-        "thoughts are not read",
+        'if type(raw.get("message_id")) is str and raw["message_id"]:',
+        "if False:",
+        "message ids are not read",
     ),
 }

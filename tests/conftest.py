@@ -30,7 +30,7 @@ def pytest_addoption(parser):
     group.addoption(
         "--count-guard",
         action="store_true",
-        help="fail if there are fewer tests than tests/count.txt says (for runs of the whole suite)",
+        help="fail if there are fewer tests than tests/count.txt says (for the whole suite)",
     )
     group.addoption(
         "--count-record",

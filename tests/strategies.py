@@ -17,32 +17,34 @@ from holdfast.usage import Usage
 
 # Characters that break careless programs come up often, not once in a million. One choice of a
 # whole text is much quicker than a choice for each character.
-AWKWARD = (
-    [
-        "\0",
-        "a\nb",
-        "a\r\nb",
-        "\t",
-        'say "x"',
-        "\\",
-        "</b>&",
-        "\x7f\x1b[0m",
-        "\x85",
-        "a\u2028b\u2029c",
-    ]
-    + [
-        "\ufeffa",
-        "\ufffd",
-        "\ufffe\uffff",
-        "é",
-        "e\u0301",
-        "\U0001f600",
-        "\U0010ffff",
-        "\\ud800",
-        " a ",
-    ]
-    + ["{0.__class__}", "%s", "\n\nHuman:", "null", "0", "{}", "[]"]
-)
+AWKWARD = [
+    "\x00",
+    "a\nb",
+    "a\r\nb",
+    "\t",
+    'say "x"',
+    "\\",
+    "</b>&",
+    "\x7f\x1b[0m",
+    "\x85",
+    "a\u2028b\u2029c",
+    "\ufeffa",
+    "�",
+    "\ufffe\uffff",
+    "é",
+    "é",
+    "😀",
+    "\U0010ffff",
+    "\\ud800",
+    " a ",
+    "{0.__class__}",
+    "%s",
+    "\n\nHuman:",
+    "null",
+    "0",
+    "{}",
+    "[]",
+]
 _CHARACTERS = st.characters(exclude_categories=["Cs"])
 
 texts = st.text(_CHARACTERS, max_size=6) | st.sampled_from(AWKWARD)
@@ -83,9 +85,18 @@ times = st.one_of(
 ).map(lambda time: time.replace(fold=0))
 
 _ADDRESSES = st.sampled_from(
-    ["https://example.com/a.png", "data:image/png;base64,AAEC", "data:,x", "data:;base64,", "data:"]
-    + ["data:image/png;base64,@@@", "data:image/png;base64,AAE", "DATA:image/png;base64,AAEC"]
-    + ["data:image/png;base64,AAEC\n", "data:text/plain;charset=x;base64,AAEC"]
+    [
+        "https://example.com/a.png",
+        "data:image/png;base64,AAEC",
+        "data:,x",
+        "data:;base64,",
+        "data:",
+        "data:image/png;base64,@@@",
+        "data:image/png;base64,AAE",
+        "DATA:image/png;base64,AAEC",
+        "data:image/png;base64,AAEC\n",
+        "data:text/plain;charset=x;base64,AAEC",
+    ]
 )
 media_sources = st.one_of(
     st.binary(max_size=8).map(lambda data: {"data": data}),
@@ -256,20 +267,87 @@ lango_sessions = st.builds(
 
 # Documents from elsewhere: text that looks like a message, JSON of any kind, and plain noise.
 _FIELD_NAMES = st.sampled_from(
-    ["role", "content", "tool_calls", "toolCalls", "tool_call_id", "name", "author", "timestamp"]
-    + ["parts", "message_id", "type", "text", "id", "arguments", "function", "args", "input"]
-    + ["output", "result", "is_error", "_type", "key", "metadata", "last_consolidated", "messages"]
-    + ["v", "message", "fold", "call", "mark", "first", "last", "what", "data", "url", "image_url"]
-    + ["extra", "history", "createdAt", "updatedAt", "cost", "usage", "replacement", "model"]
-    + ["mime_type", "signature", "thought", "thoughtSignature", "call_id", "attachments", "stop"]
+    [
+        "role",
+        "content",
+        "tool_calls",
+        "toolCalls",
+        "tool_call_id",
+        "name",
+        "author",
+        "timestamp",
+        "parts",
+        "message_id",
+        "type",
+        "text",
+        "id",
+        "arguments",
+        "function",
+        "args",
+        "input",
+        "output",
+        "result",
+        "is_error",
+        "_type",
+        "key",
+        "metadata",
+        "last_consolidated",
+        "messages",
+        "v",
+        "message",
+        "fold",
+        "call",
+        "mark",
+        "first",
+        "last",
+        "what",
+        "data",
+        "url",
+        "image_url",
+        "extra",
+        "history",
+        "createdAt",
+        "updatedAt",
+        "cost",
+        "usage",
+        "replacement",
+        "model",
+        "mime_type",
+        "signature",
+        "thought",
+        "thoughtSignature",
+        "call_id",
+        "attachments",
+        "stop",
+    ]
 )
 _FIELD_VALUES = st.one_of(
     json_scalars,
     roles.map(str),
     st.sampled_from(
-        ["metadata", "text", "image", "image_url", "function_call", "function_response", "thinking"]
-        + ["inline_data", "thought", "opaque", "call", "2026-02-01T12:00:00Z", "2026-02-01", "!!!"]
-        + ["data:image/png;base64,AAEC", "data:,", "AAEC", "0001-01-01T00:00:00+14:00", 1, -1, 0]
+        [
+            "metadata",
+            "text",
+            "image",
+            "image_url",
+            "function_call",
+            "function_response",
+            "thinking",
+            "inline_data",
+            "thought",
+            "opaque",
+            "call",
+            "2026-02-01T12:00:00Z",
+            "2026-02-01",
+            "!!!",
+            "data:image/png;base64,AAEC",
+            "data:,",
+            "AAEC",
+            "0001-01-01T00:00:00+14:00",
+            1,
+            -1,
+            0,
+        ]
     ),
 )
 foreign_values = st.recursive(

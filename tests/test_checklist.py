@@ -46,7 +46,7 @@ def test_the_rows_are_those_of_the_checklist_itself():
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row.item)
 def test_a_row_says_where_its_item_stands(row):
-    """done names tests that exist and name the item; replaced names a resolution; declined says why."""
+    """done names tests that name the item; replaced names a resolution; declined says why."""
     assert row.state in ("done", "replaced", "declined", "open"), row.status
 
     if row.state == "done":

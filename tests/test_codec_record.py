@@ -1,5 +1,6 @@
 """Records: everything about an entry, versioned; and reading damaged or newer ones."""
 
+import contextlib
 import json
 import re
 import sys
@@ -124,7 +125,10 @@ def outcome(data):
 
 @pytest.mark.parametrize("name", GOLDENS)
 def test_an_entry_is_written_as_these_very_bytes(name):
-    """Names on disk are chosen once; a changed byte is a changed format (S2-75, S2-76, A2). S1-6: a role is its word."""
+    """
+    Names on disk are chosen once; a changed byte is a changed format (S2-75, S2-76, A2). S1-6: a
+    role is its word.
+    """
     assert codec.record(GOLDENS[name]) == (GOLDEN / name).read_bytes()
 
 
@@ -255,9 +259,24 @@ def test_a_version_that_is_none_is_damage(version):
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b" ", b"{}", b'{"v":1}', b"[]", b"null", b"1", b'"x"', b'{"message":{}}', b"\0" * 64]
-    + [b'{"v":1,"message":null}', b'{"v":1,"message":[]}', b'{"v":1,"message":{}}', b"\xff\xfe"]
-    + [SHORT % b"" + b"x", (SHORT % b"") * 2],
+    [
+        b"",
+        b" ",
+        b"{}",
+        b'{"v":1}',
+        b"[]",
+        b"null",
+        b"1",
+        b'"x"',
+        b'{"message":{}}',
+        b"\x00" * 64,
+        b'{"v":1,"message":null}',
+        b'{"v":1,"message":[]}',
+        b'{"v":1,"message":{}}',
+        b"\xff\xfe",
+        SHORT % b"" + b"x",
+        SHORT % b"" * 2,
+    ],
 )
 def test_what_is_no_record_is_corrupt_and_the_error_names_its_place(data):
     """`where` names it, so that the damaged row can be found and restored."""
@@ -369,8 +388,6 @@ def test_an_unknown_field_of_a_part_survives(part):
         '{"a":1}',
         "{}",
         "1.50",
-    ]
-    + [
         '{"type":"video","url":"u"}',
         '{"type":"text"}',
         '{"type":"image","data":"@"}',
@@ -572,10 +589,8 @@ def test_damage_in_a_foreign_record_is_a_typed_error_too():
     for position in range(len(SAMPLE)):
         bad = bytearray(SAMPLE)
         bad[position] ^= 0x41
-        try:
+        with contextlib.suppress(HoldfastError):
             codec.read_foreign_record(bytes(bad))
-        except HoldfastError:
-            pass
 
 
 def test_nesting_as_deep_as_a_caller_may_build_survives_in_every_place():

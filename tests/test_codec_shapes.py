@@ -8,6 +8,7 @@ import json
 from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -235,8 +236,7 @@ GOLDENS = {
     "nanobot_our_fields.jsonl": (
         to_line,
         partial(nanobot.decode, zone=UTC),
-        ("id", "timestamp", "extra")
-        + ("author", "is_error", "model", "prefix", "stop", "synthetic"),
+        ("id", "timestamp", "extra", "author", "is_error", "model", "prefix", "stop", "synthetic"),
         Message(
             Role.ASSISTANT,
             "Hi",
@@ -408,8 +408,14 @@ def test_a_result_that_lango_wrote_twice_keeps_both_places():
 
 @pytest.mark.parametrize(
     "time",
-    ["2026-02-01T12:00:00Z", "2026-02-01T12:00:00.5Z", "2026-02-01T12:00:00.123456789Z"]
-    + ["2026-02-01T12:00:00+01:00", "2026-02-01T12:00:00.000005-08:00", "0001-01-01T00:00:00Z"],
+    [
+        "2026-02-01T12:00:00Z",
+        "2026-02-01T12:00:00.5Z",
+        "2026-02-01T12:00:00.123456789Z",
+        "2026-02-01T12:00:00+01:00",
+        "2026-02-01T12:00:00.000005-08:00",
+        "0001-01-01T00:00:00Z",
+    ],
 )
 def test_the_time_that_lango_wrote_is_written_again(time):
     """Go writes nanoseconds and drops trailing zeros; the text of the time survives (S1-30)."""
@@ -815,7 +821,7 @@ METADATA = nanobot.Metadata(
 
 
 def test_the_metadata_line_of_the_contract_is_reproduced_exactly():
-    """S4-11, S4-12, S4-15: Python's spaces, key order, `\\n` behind the line."""
+    """S4-11, S4-12, S4-15, S4-20: Python's spaces, key order, `\\n` behind the line."""
     assert nanobot.encode_metadata(METADATA) == read("nanobot_metadata.jsonl")
     assert nanobot.decode(read("nanobot_metadata.jsonl")) == METADATA
 
@@ -893,12 +899,25 @@ def test_metadata_of_the_first_era_has_neither_key_nor_offset():
 
 def test_unknown_fields_of_metadata_survive():
     """S4-25."""
-    line = b'{"_type": "metadata", "key": "k", "created_at": "", "updated_at": "", "metadata": {}, "last_consolidated": 0, "mood": [1.0]}\n'
+    line = read("nanobot_metadata.jsonl").replace(b"}\n", b', "mood": [1.0]}\n')
 
     found = nanobot.decode(line)
 
     assert found.extra == {"mood": (1.0,)}
     assert json.loads(nanobot.encode_metadata(found)) == json.loads(line)
+
+
+@pytest.mark.parametrize("name", ["key", "created_at", "updated_at", "metadata"])
+@pytest.mark.parametrize("value", [5, [1], True, "text"], ids=json.dumps)
+def test_metadata_of_the_wrong_type_is_refused_or_kept(name, value):
+    """Nothing that gets in is lost: what cannot be used survives, or is refused by name."""
+    line = json.dumps({"_type": "metadata", name: value}).encode()
+    try:
+        found = nanobot.decode(line)
+    except InvalidInput:
+        return
+
+    assert json.loads(nanobot.encode_metadata(found))[name] == value
 
 
 @pytest.mark.parametrize("time", ["2026-01-01T00:00:00Z", "2026-01-01T00:00:00", "yesterday", ""])
@@ -1017,6 +1036,21 @@ def test_the_first_and_the_last_moment_can_be_written(time, own, zone):
     assert codec.read_foreign_record(codec.record(message)) == (message,)
 
 
+@pytest.mark.parametrize("hour", range(7, 12))
+@pytest.mark.parametrize("day", [datetime(2026, 11, 1), datetime(2026, 3, 8)], ids=["back", "on"])
+def test_a_time_of_our_own_survives_the_hour_in_which_clocks_change(day, hour):
+    """
+    01:30 comes twice in the night in which clocks go back: a local time alone would lose an hour.
+    Text of a time that would not be read as the same time is no text for it (DESIGN §2; 54).
+    """
+    zone = ZoneInfo("America/Los_Angeles")
+    message = Message.user("x", timestamp=day.replace(hour=hour, minute=30, tzinfo=UTC))
+
+    found = one(nanobot.decode(nanobot.encode(message, zone=zone), zone=zone))
+
+    assert found.timestamp == message.timestamp
+
+
 def test_a_changed_time_is_written_and_not_the_old_text():
     """The text beside the time is for the same time only."""
     found = from_line(read("nanobot_user.jsonl")).replace(timestamp=NOON.replace(year=2030))
@@ -1120,6 +1154,24 @@ def test_words_that_look_like_metadata_are_words():
     text = read("nanobot_metadata.jsonl").decode()
 
     assert from_line(to_line(Message.user(text))).content == text
+
+
+@pytest.mark.parametrize(
+    "name", ["author", "is_error", "model", "prefix", "stop", "synthetic", "id"]
+)
+@pytest.mark.parametrize("value", [5, [1], {"a": 1}, None, 1.5], ids=json.dumps)
+def test_a_field_of_nanobots_that_is_named_like_ours_is_not_lost(name, value):
+    """S4-25: another program may use the name for something else; load → save keeps it."""
+    line = json.dumps({"role": "user", "content": "x", name: value}).encode()
+
+    found = from_line(line)
+    written = json.loads(to_line(found))
+
+    if name != "id":  # whose place on the line is ours
+        assert written[name] == value
+    assert from_line(to_line(found)).replace(timestamp=NOON, extra={}) == found.replace(
+        timestamp=NOON, extra={}
+    )
 
 
 def test_empty_texts_and_absent_ones_stay_apart_on_a_line():

@@ -69,7 +69,7 @@ def test_64_levels_are_taken_and_65_are_refused(kinds):
     ids=["lists", "objects", "closed lists"],
 )
 def test_endless_nesting_is_a_typed_error_and_no_recursion_error(document):
-    """Bad input 38: `[` × 100,000 ends some parsers with RecursionError."""
+    """Bad input 38: a hundred thousand `[` ends some parsers with RecursionError."""
     with pytest.raises((InvalidInput, TooLarge)):
         parse(document)
 
@@ -135,8 +135,19 @@ def test_a_hostile_document_of_64_mib_is_refused_without_being_built():
 
 @pytest.mark.parametrize(
     "document",
-    ["", " ", "\n\t\r ", "{", "[1,]", '{"a":1,}', "{'a':1}", "[1 2]", "nul", "True", '"a', '"a\nb"']
-    + [
+    [
+        "",
+        " ",
+        "\n\t\r ",
+        "{",
+        "[1,]",
+        '{"a":1,}',
+        "{'a':1}",
+        "[1 2]",
+        "nul",
+        "True",
+        '"a',
+        '"a\nb"',
         '"\\x41"',
         "01",
         "1.",
@@ -148,11 +159,9 @@ def test_a_hostile_document_of_64_mib_is_refused_without_being_built():
         "{} {}",
         "1 2",
         "[]x",
-        "\0",
-        "[]\0",
-    ]
-    + [
-        "\u00a0[]",
+        "\x00",
+        "[]\x00",
+        "\xa0[]",
         "\x0b[]",
         "[]\x0c",
         "/**/[]",
@@ -364,8 +373,26 @@ def test_keys_that_become_the_same_by_mending_are_refused(document):
 
 @pytest.mark.parametrize(
     "character",
-    ["\0", "\x01", "\x0b", "\x0c", "\r", "\x1b", "\x7f", "\x85", "\u2028", "\u2029", "\ufeff"]
-    + ["\ufffe", "\uffff", "\ufdd0", "\U0001ffff", "\u202e", "\u200d", "\U0010ffff"],
+    [
+        "\x00",
+        "\x01",
+        "\x0b",
+        "\x0c",
+        "\r",
+        "\x1b",
+        "\x7f",
+        "\x85",
+        "\u2028",
+        "\u2029",
+        "\ufeff",
+        "\ufffe",
+        "\uffff",
+        "\ufdd0",
+        "\U0001ffff",
+        "\u202e",
+        "\u200d",
+        "\U0010ffff",
+    ],
 )
 def test_every_other_character_is_kept(character):
     """NUL, separators, noncharacters and marks are text like any other (bad inputs 32, 33, 35)."""

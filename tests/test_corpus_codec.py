@@ -8,7 +8,7 @@ eighth is taken; of all others, every message.
 import gzip
 import json
 import os
-from datetime import timezone
+from datetime import UTC
 from pathlib import Path
 
 import pytest
@@ -79,10 +79,7 @@ def test_every_message_of_a_real_conversation_survives(path):
 def test_the_thinking_of_others_lands_in_extra():
     """`reasoning_content` is not ours to interpret, and not ours to lose."""
     raw = next(
-        raw
-        for path in CONVERSATIONS
-        for raw in messages_of(path)
-        if raw.get("reasoning_content")
+        raw for path in CONVERSATIONS for raw in messages_of(path) if raw.get("reasoning_content")
     )
 
     (message,) = codec.read_plain(json.dumps(raw))
@@ -98,13 +95,13 @@ def test_every_line_of_a_real_nanobot_session_survives(path):
     lines = [json.loads(line) for line in data.split(b"\n") if line.strip()]
     said = [line for line in lines if "_type" not in line]
 
-    file = nanobot.decode_file(data, zone=timezone.utc)
+    file = nanobot.decode_file(data, zone=UTC)
     messages = [entry for entry in file.entries if isinstance(entry, Message)]
 
     assert len(messages) == len(said)
     for raw, message in zip(said, messages, strict=True):
-        line = nanobot.encode(message, zone=timezone.utc)
-        (again,) = nanobot.decode(line, zone=timezone.utc)
+        line = nanobot.encode(message, zone=UTC)
+        (again,) = nanobot.decode(line, zone=UTC)
         written = json.loads(line)
         assert again == message
         assert {key: written.get(key) for key in raw} == raw
@@ -123,13 +120,13 @@ def test_the_lines_of_a_real_nanobot_session_are_written_in_the_same_bytes(path)
     said = [line for line in lines[1:] if "_type" not in json.loads(line)]
     in_order = [line for line in said if tuple(json.loads(line))[:3] == ORDER]
 
-    file = nanobot.decode_file(data, zone=timezone.utc)
+    file = nanobot.decode_file(data, zone=UTC)
     messages = [entry for entry in file.entries if isinstance(entry, Message)]
 
     assert len(in_order) >= 2
     for line, message in zip(said, messages, strict=True):
         if line in in_order:
-            written = nanobot.encode(message, zone=timezone.utc)
+            written = nanobot.encode(message, zone=UTC)
             assert written == line[:-1] + b', "id": %b}\n' % json.dumps(message.id).encode()
     metadata = nanobot.encode_metadata(file.metadata)
     assert json.loads(metadata) == json.loads(lines[0])

@@ -1027,7 +1027,7 @@ def lengths_seen(history, change, read, seconds=0.3):
 @pytest.mark.parametrize("name", [name for name in READS if name != "head"])
 @pytest.mark.parametrize("marks", [0, 2000], ids=["messages-only", "marks-first"])
 def test_nobody_sees_the_moment_between_the_old_and_the_new(name, marks):
-    """DESIGN 5, A1: replace is one step; 40 messages become 40 others, and are never 0 or 7."""
+    """S0-21, A1: replace is one step; 40 messages become 40 others, and are never 0 or 7."""
     log = [*[OTHERS["mark"]] * marks, *say(*map(str, range(40)))]
     history = History(log)
 

@@ -137,11 +137,9 @@ def _read_parts(
     places: list[Part] = []  # of calls; one that no words follow is not needed
     for raw in parts:
         kind = raw.get("type") if type(raw) is FrozenDict else None
-        if kind == "function_call":
-            calls.append(_read_call(raw))
+        if type(kind) is str and kind in _READERS:
+            calls.append(_READERS[kind](raw))
             places.append(CallRef(calls[-1].id))
-        elif kind == "function_response":
-            calls.append(_read_result(raw))
         else:
             content += [*places, _read_part(raw, kind)]
             places.clear()
@@ -181,6 +179,9 @@ def _read_result(raw: FrozenDict) -> ToolCall:
         signature=raw.get("signature"),
         extra=extra if is_text else extra | {_IS_JSON: True},  # type: ignore[arg-type]
     )
+
+
+_READERS = {"function_call": _read_call, "function_response": _read_result}
 
 
 def _read_part(raw: Any, kind: Any) -> Part:

@@ -81,9 +81,14 @@ def encode(message: Message, *, zone: tzinfo | None = None, ascii: bool = False)
 
 def encode_metadata(metadata: Metadata, *, ascii: bool = False) -> bytes:
     """The line of the metadata."""
-    names = _METADATA if metadata.key is not None else [n for n in _METADATA if n != "key"]
-    found = {name: getattr(metadata, name) for name in names if name != "_type"}
-    return _line({"_type": "metadata"} | foreign.spread(found, metadata.extra, _METADATA), ascii)
+    found = {name: getattr(metadata, name) for name in _METADATA[1:]}
+    # A value of the wrong kind was kept in extra when it was read, and goes back to its place.
+    wrong = {n: v for n, v in metadata.extra.items() if n in found and not found[n]}
+    found = {name: wrong.get(name, value) for name, value in found.items()}
+    if found["key"] is None:
+        del found["key"]
+    rest = {name: value for name, value in metadata.extra.items() if name not in wrong}
+    return _line({"_type": "metadata"} | foreign.spread(found, rest, _METADATA), ascii)
 
 
 def decode(
@@ -149,14 +154,15 @@ def _is_ours(name: str, value: Any) -> bool:
 
 
 def _metadata(raw: FrozenDict) -> Metadata:
+    kinds: dict[str, type] = {"key": str, "created_at": str, "updated_at": str}
+    kinds["metadata"] = FrozenDict
+    own: dict[str, Any] = {
+        name: raw[name] for name, kind in kinds.items() if type(raw.get(name)) is kind
+    }
+    wrong = {n: raw[n] for n in kinds if raw.get(n) is not None and n not in own}
     count = raw.get("last_consolidated")
-    texts = {n: raw[n] for n in ("key", "created_at", "updated_at") if type(raw.get(n)) is str}
-    return Metadata(
-        **texts,
-        metadata=raw.get("metadata") if type(raw.get("metadata")) is FrozenDict else EMPTY,  # type: ignore[arg-type]
-        last_consolidated=count if type(count) is int and count > 0 else 0,
-        extra=foreign.gather(raw, _METADATA),  # type: ignore[arg-type]
-    )
+    own["last_consolidated"] = count if type(count) is int and count > 0 else 0
+    return Metadata(**own, extra=foreign.gather(raw, _METADATA) | wrong)  # type: ignore[arg-type]
 
 
 def _call_dict(call: ToolCall) -> dict[str, Any]:
@@ -179,8 +185,10 @@ def _time(message: Message, zone: tzinfo | None) -> Any:
 
 
 def _local(time: datetime, zone: tzinfo | None) -> str:
+    """The time there, without its zone; with it, where only that says which time is meant."""
     try:
-        return time.astimezone(zone).replace(tzinfo=None).isoformat()
+        text = time.astimezone(zone).replace(tzinfo=None).isoformat()
+        return text if foreign.time_of(text, zone) == time else time.isoformat()
     except OverflowError:  # at the ends of the calendar there is no local time
         return time.isoformat()
 

@@ -36,7 +36,7 @@ from holdfast.codec import foreign
 from holdfast.entries import Call, Entry, Fold, Mark, UnknownEntry
 from holdfast.errors import Corrupt, FormatTooNew, InvalidInput, TooLarge
 from holdfast.frozen import EMPTY, FrozenDict, decode_hook
-from holdfast.identity import has_identity
+from holdfast.identity import NO_ID, NO_TIME, has_identity
 from holdfast.messages import Message
 from holdfast.parts import Unknown
 from holdfast.strict import LIMITS, Limits
@@ -46,6 +46,7 @@ VERSION = 1
 _Kind = TypeVar("_Kind", Fold, Call, Mark)
 # A value may be nested as deep as a caller's limit, and stands a few levels down in its record.
 _DEEPER = 8
+_NONE = (None, None, None)
 
 
 class _Record(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, gc=False):
@@ -92,14 +93,14 @@ def read_record(data: bytes, where: str = "a record") -> Entry:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass  # not as this version writes it: read it slowly, to keep it or to say why not
     else:
-        message, fold, call, mark = found.message, found.fold, found.call, found.mark
-        if message is not None and fold is None and call is None and mark is None:
-            if has_identity(message):
+        message, others = found.message, (found.fold, found.call, found.mark)
+        if message is not None and others == _NONE:
+            if message.timestamp is not NO_TIME and message.id is not NO_ID and message.id:
                 return message
-        elif message is None:
-            others = [entry for entry in (fold, call, mark) if entry is not None]
-            if len(others) == 1 and has_identity(others[0]):
-                return others[0]
+        elif message is None and others.count(None) == 2:
+            other = next(each for each in others if each is not None)
+            if has_identity(other):
+                return other
     try:
         entry, mended = _read_slowly(data, LIMITS, where)
     except (InvalidInput, TooLarge) as error:
