@@ -1,4 +1,4 @@
-"""Bad inputs 31 to 56 (RELIABILITY §7.2), each at every entrance of the codec.
+"""Bad inputs 31 to 56, each at every entrance of the codec.
 
 The table says literally what comes of each: `round trip` (read, written and read again, it is
 the same), `mended` (the same, with U+FFFD and a mark), `now` (the same, but for a time that was

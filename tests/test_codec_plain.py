@@ -106,7 +106,7 @@ def test_content_is_null_when_nothing_was_said():
 
 
 def test_the_fields_stand_in_one_order_whatever_order_they_were_given_in():
-    """role, content, tool_calls, tool_call_id, name, author (DESIGN, JSON)."""
+    """role, content, tool_calls, tool_call_id, name, author."""
     message = Message(
         author="a",
         name="n",
@@ -282,7 +282,7 @@ def test_output_and_signature_of_a_call_are_read():
 
 
 def test_unknown_fields_land_in_extra_and_survive_in_the_record():
-    """DESIGN, Message: unknown fields met on reading land in `extra` and survive."""
+    """Unknown fields met on reading land in `extra` and survive."""
     extra = {"reasoning_content": "Hm.", "tools_used": ["a"], "n": {"x": [1, None, 1.0]}}
 
     found = read(said(**extra))

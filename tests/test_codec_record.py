@@ -201,7 +201,7 @@ def table():
     ("kind", "type"), [("message", Message), ("fold", Fold), ("call", Call), ("mark", Mark)]
 )
 def test_the_table_in_the_docstring_names_the_fields_that_are_written(kind, type):
-    """The format is described where it is written (STYLE): the table must not drift."""
+    """The format is described where it is written: the table must not drift."""
     real = {field.encode_name for field in msgspec.structs.fields(type)}
 
     assert table()[kind] | (table()["all"] - {"v"}) == real
@@ -434,7 +434,7 @@ def test_an_unknown_field_of_a_tool_call_lands_in_its_extra():
 
 
 def test_a_nested_tool_call_in_a_record_is_read():
-    """Both codecs accept flat and nested calls (S0-27, DESIGN JSON)."""
+    """Both codecs accept flat and nested calls (S0-27)."""
     calls = '"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{"}}]'
     data = row("message", '"role":"assistant",' + calls)
 

@@ -1041,7 +1041,7 @@ def test_the_first_and_the_last_moment_can_be_written(time, own, zone):
 def test_a_time_of_our_own_survives_the_hour_in_which_clocks_change(day, hour):
     """
     01:30 comes twice in the night in which clocks go back: a local time alone would lose an hour.
-    Text of a time that would not be read as the same time is no text for it (DESIGN §2; 54).
+    Text of a time that would not be read as the same time is no text for it (54).
     """
     zone = ZoneInfo("America/Los_Angeles")
     message = Message.user("x", timestamp=day.replace(hour=hour, minute=30, tzinfo=UTC))

@@ -103,7 +103,7 @@ NOT_OBJECT = {
 
 
 def test_the_kinds_of_entries_are_those_that_were_designed():
-    """DESIGN 2: a message, a fold, a call or a mark; other kinds are kept."""
+    """A message, a fold, a call or a mark; other kinds are kept."""
     assert set(entries.ENTRY_TYPES) == {Message, *LEAST}
 
 
@@ -125,7 +125,7 @@ def test_the_tables_cover_every_field():
 
 @ALL
 def test_an_entry_keeps_what_it_was_given(kind):
-    """DESIGN 2: fold, call and mark carry what the design names."""
+    """Fold, call and mark carry what the design names."""
     entry = kind(**FULL[kind])
 
     for name, given in FULL[kind].items():
@@ -135,7 +135,7 @@ def test_an_entry_keeps_what_it_was_given(kind):
 
 @pytest.mark.parametrize("kind", [Fold, Call, Mark], ids=lambda kind: kind.__name__)
 def test_an_entry_has_an_id_and_a_time_from_the_start(kind):
-    """DESIGN 2: like a message; ids sort in the order of making."""
+    """Like a message; ids sort in the order of making."""
     before = datetime.now(UTC)
     one, two = kind(**LEAST[kind]), kind(**LEAST[kind])
 
@@ -146,7 +146,7 @@ def test_an_entry_has_an_id_and_a_time_from_the_start(kind):
 
 
 def test_what_is_not_given_is_unknown():
-    """STYLE: None means that nobody said."""
+    """None means that nobody said."""
     fold, call, mark = Fold(first=1, last=1), Call(model="m"), Mark(what="w")
 
     assert (fold.replacement, fold.by, fold.why) == (None, "", "")
@@ -158,7 +158,7 @@ def test_what_is_not_given_is_unknown():
 
 @ALL
 def test_entries_are_compared_and_hashed_by_content(kind):
-    """DESIGN 1: values."""
+    """Values."""
     assert kind(**FULL[kind]) == kind(**FULL[kind])
     assert hash(kind(**FULL[kind])) == hash(kind(**FULL[kind]))
     for text in TEXTS[kind]:
@@ -167,7 +167,7 @@ def test_entries_are_compared_and_hashed_by_content(kind):
 
 @ALL
 def test_entries_pickle_and_copy(kind):
-    """DESIGN 1: shared freely, with other processes too."""
+    """Shared freely, with other processes too."""
     entry = kind(**FULL[kind])
 
     for twin in (pickle.loads(pickle.dumps(entry)), copy.copy(entry), copy.deepcopy(entry)):
@@ -255,7 +255,7 @@ def test_the_time_of_an_entry_is_kept_in_a_plain_form(kind):
     ids=str,
 )
 def test_a_fold_covers_a_range_of_the_log(first, last):
-    """DESIGN 2: seq counts from 1, and `first..last` holds at least one entry."""
+    """Seq counts from 1, and `first..last` holds at least one entry."""
     with pytest.raises(InvalidInput):
         Fold(first=first, last=last)
 
@@ -266,14 +266,14 @@ def test_a_fold_covers_a_range_of_the_log(first, last):
     ids=["text", "dict", "list", "tuple", "1"],
 )
 def test_a_fold_shows_a_message_or_nothing(bad):
-    """DESIGN 2: shown as `replacement`, or not at all."""
+    """Shown as `replacement`, or not at all."""
     with pytest.raises(InvalidInput, match="replacement"):
         Fold(first=1, last=2, replacement=bad)
 
 
 @pytest.mark.parametrize("bad", [None, {}, {"input": 1}, 7, (1, 2)], ids=str)
 def test_the_usage_of_a_call_is_a_usage(bad):
-    """DESIGN 4: one type for tokens used."""
+    """One type for tokens used."""
     with pytest.raises(InvalidInput, match="usage"):
         Call(model="m", usage=bad)
 
@@ -295,6 +295,6 @@ def test_the_cost_of_a_call_is_exact():
 
 @pytest.mark.parametrize("bad", ["text", None, 1, [1], {"kind": "x"}], ids=str)
 def test_an_unknown_entry_is_bytes(bad):
-    """DESIGN 2: kinds unknown to a reader are kept, byte for byte."""
+    """Kinds unknown to a reader are kept, byte for byte."""
     with pytest.raises(InvalidInput, match="raw"):
         UnknownEntry(kind="x", raw=bad)

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import errors
 
-# DESIGN section 4, name by name. A class outside it needs a change of the design first.
+# The tree, name by name.
 TREE = {
     "HoldfastError": "Exception",
     "StoreError": "HoldfastError",

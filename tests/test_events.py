@@ -96,7 +96,7 @@ def test_every_event_is_in_the_tables():
 
 @ALL
 def test_an_event_keeps_what_it_was_given(name):
-    """DESIGN 3: text, thinking, tool and usage events, then the result."""
+    """Text, thinking, tool and usage events, then the result."""
     event = build(name)
 
     for field, given in EXAMPLES[name].items():
@@ -105,7 +105,7 @@ def test_an_event_keeps_what_it_was_given(name):
 
 @ALL
 def test_events_are_values(name):
-    """DESIGN 1: compared and hashed by content; they pickle and copy."""
+    """Compared and hashed by content; they pickle and copy."""
     event = build(name)
 
     assert event == build(name)
@@ -117,7 +117,7 @@ def test_events_are_values(name):
 
 @ALL
 def test_the_event_names_itself_in_json(name):
-    """STYLE: names on the wire are chosen once; renaming a class changes no client."""
+    """Names on the wire are chosen once; renaming a class changes no client."""
     written = msgspec.json.encode(build(name))
 
     assert msgspec.json.decode(written)["event"] == TAGS[name]

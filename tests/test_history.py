@@ -256,7 +256,7 @@ def test_100_threads_add_and_100_clear():
 
 
 def test_the_seq_of_the_last_entry_is_returned():
-    """DESIGN 2: seq counts entries, from 1."""
+    """Seq counts entries, from 1."""
     history = History()
 
     assert history.append(*say("a")) == 1
@@ -266,7 +266,7 @@ def test_the_seq_of_the_last_entry_is_returned():
 
 
 def test_a_seq_is_never_given_twice():
-    """DESIGN 2: not even after clear; and not after replace."""
+    """Not even after clear; and not after replace."""
     history = History(say("a", "b"))
 
     history.clear()
@@ -301,7 +301,7 @@ def test_a_batch_of_50000_is_one_append():
 
 @pytest.mark.parametrize("name", NOT_ENTRIES)
 def test_what_is_not_an_entry_is_refused(name):
-    """DESIGN 5, S0-2: one message type, by append, by replace, and by the constructor."""
+    """S0-2: one message type, by append, by replace, and by the constructor."""
     history = History(say("a"))
 
     with pytest.raises(InvalidInput):
@@ -317,7 +317,7 @@ def test_what_is_not_an_entry_is_refused(name):
 @pytest.mark.parametrize("place", [0, 1, 2, 3], ids=["first", "second", "third", "last"])
 @pytest.mark.parametrize("name", NOT_ENTRIES)
 def test_one_bad_entry_among_good_ones_leaves_nothing(name, place):
-    """DESIGN 5: all or none, wherever the bad one stands."""
+    """All or none, wherever the bad one stands."""
     history = History([*say("a"), OTHERS["mark"]])
     before = history.snapshot()
     batch = [*say("b", "c"), OTHERS["call"]]
@@ -335,7 +335,7 @@ def test_one_bad_entry_among_good_ones_leaves_nothing(name, place):
 
 
 def test_an_entry_that_fails_late_leaves_nothing_either():
-    """DESIGN 5: all or none, also when the entry looks right from outside."""
+    """All or none, also when the entry looks right from outside."""
     history = History(say("a"))
     twisted = msgspec.structs.replace(Message.user("b"), tool_calls=(["no call"],))
 
@@ -348,7 +348,7 @@ def test_an_entry_that_fails_late_leaves_nothing_either():
 
 
 def test_an_iterable_that_fails_leaves_the_history_as_it_was():
-    """DESIGN 5: replace is all or none too."""
+    """Replace is all or none too."""
     history = History(say("a"))
 
     def failing():
@@ -377,7 +377,7 @@ def test_one_message_may_be_added_twice():
 
 
 def test_folds_calls_marks_and_unknown_entries_are_in_the_log_and_not_among_the_messages():
-    """DESIGN 2, 5: kinds unknown to a reader are kept and skipped; len counts messages."""
+    """Kinds unknown to a reader are kept and skipped; len counts messages."""
     one, two = say("a", "b")
     log = [OTHERS["mark"], one, OTHERS["fold"], OTHERS["call"], two, OTHERS["unknown"]]
     history = History(log[:3])
@@ -394,7 +394,7 @@ def test_folds_calls_marks_and_unknown_entries_are_in_the_log_and_not_among_the_
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_log_without_messages_has_a_length_of_zero(name):
-    """DESIGN 5: positions count messages; seq counts entries."""
+    """Positions count messages; seq counts entries."""
     history = History([OTHERS[name]] * 3)
 
     assert len(history) == 0
@@ -479,7 +479,7 @@ def test_replacing_puts_other_messages_in_the_place_of_everything():
     ids=["list", "tuple", "iter", "gen"],
 )
 def test_any_iterable_will_do(kind):
-    """DESIGN 5: replace(messages), and the constructor."""
+    """Replace(messages), and the constructor."""
     said = say("a", "b")
     history = History(kind(said))
     assert history.messages == tuple(said)
@@ -622,7 +622,7 @@ def test_a_repr_tells_how_much_there_is_and_not_what():
 
 
 def test_the_contract_has_the_four_operations_of_the_ancestor_and_the_designed_ones():
-    """S0-13, S2-9, DESIGN 5: id, append, messages, clear; snapshot, slice, replace, turns, len."""
+    """S0-13, S2-9: id, append, messages, clear; snapshot, slice, replace, turns, len."""
     public = {name for name in dir(History) if not name.startswith("_")}
 
     assert public >= {
@@ -631,7 +631,7 @@ def test_the_contract_has_the_four_operations_of_the_ancestor_and_the_designed_o
 
 
 def test_a_new_history_may_begin_with_entries():
-    """DESIGN 5: the same rules as for append."""
+    """The same rules as for append."""
     history = History([*say("a"), OTHERS["mark"]])
 
     assert len(history) == 1
@@ -927,7 +927,7 @@ class Disturber:
 
 
 def test_100_threads_appending_reading_and_clearing_for_two_seconds():
-    """DESIGN 5, S0-21, S0-22, A1: nothing is lost, torn or reordered within a thread."""
+    """S0-21, S0-22, A1: nothing is lost, torn or reordered within a thread."""
     history = History()
     appenders = [Appender(history, f"appender-{n}") for n in range(60)]
     readers = [Reader(history, n) for n in range(30)]
@@ -971,7 +971,7 @@ def test_100_threads_appending_reading_and_clearing_for_two_seconds():
 
 
 def test_with_nobody_clearing_everything_is_there():
-    """DESIGN 5, S0-21: 100 threads, and exactly what was appended, in each thread's order."""
+    """S0-21: 100 threads, and exactly what was appended, in each thread's order."""
     history = History()
     appenders = [Appender(history, f"appender-{n}") for n in range(60)]
     readers = [Reader(history, n) for n in range(40)]
@@ -1038,7 +1038,7 @@ def test_nobody_sees_the_moment_between_the_old_and_the_new(name, marks):
 
 @pytest.mark.parametrize("name", READS)
 def test_nobody_sees_a_part_of_a_batch(name):
-    """DESIGN 5, A1: what is appended together is there together, by every way of reading."""
+    """A1: what is appended together is there together, by every way of reading."""
     said = say(*map(str, range(40)))
     history = History()
 
@@ -1054,7 +1054,7 @@ def test_nobody_sees_a_part_of_a_batch(name):
 
 
 def test_the_seq_that_append_returned_is_the_place_of_the_entry():
-    """DESIGN 2: under 16 threads, the entry with seq n is the nth that was appended."""
+    """Under 16 threads, the entry with seq n is the nth that was appended."""
     history = History()
     appenders = [Appender(history, f"appender-{n}") for n in range(16)]
 

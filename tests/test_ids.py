@@ -341,7 +341,7 @@ def test_the_time_of_the_last_id_there_can_be_is_an_answer_or_a_typed_error():
 
 
 def test_now_is_aware_and_in_utc():
-    """DESIGN 2: an aware timestamp."""
+    """An aware timestamp."""
     told = IdSource(clock_ns=Clock(1_700_000_000_123_456_789)).now()
 
     assert told == datetime(2023, 11, 14, 22, 13, 20, 123456, tzinfo=UTC)

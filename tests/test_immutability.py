@@ -323,7 +323,7 @@ def test_the_walk_finds_something_mutable_at_any_depth(plant):
 
 @FIELDS
 def test_what_was_passed_in_cannot_change_what_is_stored(case):
-    """S0-19, S0-34, DESIGN 4: lists, dicts, nested extra, bytes, parts and tool calls."""
+    """S0-19, S0-34: lists, dicts, nested extra, bytes, parts and tool calls."""
     kind, field = case
 
     try:
@@ -488,7 +488,7 @@ def test_calling_the_constructor_again_changes_nothing():
 
 
 def test_derived_views_are_frozen_too():
-    """S2-19, DESIGN 4: text, calls and results lead to nothing that can change."""
+    """S2-19: text, calls and results lead to nothing that can change."""
     message = Message(Role.TOOL, some_parts(), tool_call_id="c", extra=an_object())
     asking = Message.assistant(some_parts(), some_calls())
     before = picture(message), picture(asking)

@@ -127,7 +127,7 @@ def test_a_key_with_a_lone_surrogate_is_refused(key):
 
 
 def test_a_session_key_is_channel_and_chat_id():
-    """DESIGN 2: `channel:chat_id` by custom."""
+    """`channel:chat_id` by custom."""
     assert session_key("telegram", "12345678") == "telegram:12345678"
     assert session_key("cli", "direct") == "cli:direct"
 

@@ -140,12 +140,12 @@ def test_a_message_with_role_and_content_has_nothing_else():
 
 
 def test_content_may_be_left_out():
-    """DESIGN 4: `content=None`."""
+    """`content` is None by default."""
     assert Message(Role.ASSISTANT).content is None
 
 
 def test_the_fields_are_those_that_were_designed():
-    """DESIGN 4, S0-6, S1-22: every name of the signature, and no other."""
+    """S0-6, S1-22: every name of the signature, and no other."""
     assert [field.name for field in msgspec.structs.fields(Message)] == [
         *("role", "content", "tool_calls", "tool_call_id", "name", "author", "is_error", "id"),
         *("timestamp", "model", "prefix", "stop", "synthetic", "extra"),
@@ -153,7 +153,7 @@ def test_the_fields_are_those_that_were_designed():
 
 
 def test_only_role_and_content_go_by_position():
-    """DESIGN 4: everything behind the star is named."""
+    """Everything behind the star is named."""
     with pytest.raises(TypeError):
         Message(Role.USER, "x", ())
     with pytest.raises(TypeError):
@@ -408,7 +408,7 @@ def test_a_surrogate_among_the_words_in_a_list_is_refused():
 
 @pytest.mark.parametrize("id", ["no id", "None", "0", " ", "../x", "m" * 5000], ids=lambda i: i[:5])
 def test_an_id_that_was_given_is_kept_whatever_it_looks_like(id):
-    """DESIGN 2, bad inputs 41: an id for life; also one that reads like a placeholder."""
+    """bad inputs 41: an id for life; also one that reads like a placeholder."""
     assert Message.user("x", id=id).id == id
     assert Message.user("x", id=id).replace(content="y").id == id
 
@@ -419,7 +419,7 @@ CALL_TEXTS = ("id", "name", "arguments", "output", "signature")
 
 
 def test_a_tool_call_is_flat():
-    """S0-4, S0-5, S1-25, DESIGN 4: strings side by side; no nested `function`, no `type`."""
+    """S0-4, S0-5, S1-25: strings side by side; no nested `function`, no `type`."""
     assert ToolCall.__struct_fields__[:4] == ("id", "name", "arguments", "output")
     assert set(ToolCall.__struct_fields__) >= {"signature", "extra"}
     assert (CALL.id, CALL.name, CALL.arguments) == ("call_1", "search", '{"q": "x"}')
@@ -620,7 +620,7 @@ def test_a_tool_message_without_an_id_still_holds_a_result():
 
 
 def test_reading_a_message_does_not_change_it():
-    """DESIGN 1: derived views are computed; the value stays the same."""
+    """Derived views are computed; the value stays the same."""
     message = Message(Role.TOOL, None, tool_calls=[output("a")])
     before = msgspec.json.encode(message)
 
@@ -713,7 +713,7 @@ ZONED = {
 
 @pytest.mark.parametrize("name", ZONED)
 def test_a_time_is_kept_as_the_same_instant_in_a_plain_form(name):
-    """DESIGN 2, bad inputs 54: aware, exact, and of plain types whatever zone it came in."""
+    """bad inputs 54: aware, exact, and of plain types whatever zone it came in."""
     given = ZONED[name]
 
     kept = Message.user("x", timestamp=given).timestamp
@@ -767,7 +767,7 @@ def test_a_zone_that_does_not_say_its_offset_is_no_zone():
 
 
 def test_a_zone_that_changes_afterwards_changes_nothing():
-    """DESIGN 4: nothing a caller passed in can change what is stored."""
+    """Nothing a caller passed in can change what is stored."""
     zone = FixedZone(timedelta(hours=2))
     message = Message.user("x", timestamp=datetime(2026, 1, 1, 12, tzinfo=zone))
 
@@ -785,7 +785,7 @@ def twin(**changes):
 
 
 def test_messages_are_compared_and_hashed_by_content():
-    """DESIGN 1: values; equal ones are one member of a set."""
+    """Values; equal ones are one member of a set."""
     assert twin() == twin()
     assert hash(twin()) == hash(twin())
     assert len({twin(), twin(), twin(content="y")}) == 2
@@ -807,7 +807,7 @@ def test_messages_are_compared_and_hashed_by_content():
     ids=lambda changes: "-".join([*changes, str(type(next(iter(changes.values()))).__name__)]),
 )
 def test_every_field_counts_in_a_comparison(changes):
-    """DESIGN 1: what differs is another message."""
+    """What differs is another message."""
     assert twin() != twin(**changes)
     assert twin().replace(**changes) == twin(**changes)
 
@@ -818,7 +818,7 @@ def test_the_older_spelling_of_a_role_is_another_message():
 
 
 def test_two_messages_with_the_same_words_are_two_messages():
-    """DESIGN 2: each has an id for life."""
+    """Each has an id for life."""
     one, two = Message.user("x"), Message.user("x")
 
     assert one != two

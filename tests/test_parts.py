@@ -56,7 +56,7 @@ def build(kind, **fields):
 
 
 def test_the_parts_are_those_that_were_designed():
-    """DESIGN 4: Text, Image, Audio, File, Thinking, CallRef, Opaque, Unknown."""
+    """Text, Image, Audio, File, Thinking, CallRef, Opaque, Unknown."""
     assert set(parts.PART_TYPES) == set(PARTS)
 
 
@@ -76,7 +76,7 @@ def test_every_text_field_is_in_the_table():
 
 @ALL
 def test_parts_are_compared_and_hashed_by_content(kind):
-    """DESIGN 1: values. Equal ones are one member of a set; different ones are not."""
+    """Values. Equal ones are one member of a set; different ones are not."""
     mine, other = PARTS[kind]
 
     assert kind(**mine) == kind(**mine)
@@ -88,7 +88,7 @@ def test_parts_are_compared_and_hashed_by_content(kind):
 
 @ALL
 def test_parts_pickle_and_copy(kind):
-    """DESIGN 1: shared freely, with other processes too."""
+    """Shared freely, with other processes too."""
     part = kind(**PARTS[kind][0])
 
     for twin in (pickle.loads(pickle.dumps(part)), copy.copy(part), copy.deepcopy(part)):
@@ -194,7 +194,7 @@ def test_extra_is_an_object(kind, bad):
 
 @pytest.mark.parametrize("kind", [Text, Image, Audio, File, Thinking], ids=lambda k: k.__name__)
 def test_extra_is_kept(kind):
-    """DESIGN 4: unknown fields survive."""
+    """Unknown fields survive."""
     part = build(kind, extra={"cache_control": {"type": "ephemeral"}, "l": [1]})
 
     assert thaw(part.extra) == {"cache_control": {"type": "ephemeral"}, "l": [1]}
@@ -203,13 +203,13 @@ def test_extra_is_kept(kind):
 
 @pytest.mark.parametrize("bad", [None, [], "x", 1], ids=["none", "list", "text", "number"])
 def test_an_opaque_block_is_an_object(bad):
-    """DESIGN 4: a vendor's block, replayed verbatim."""
+    """A vendor's block, replayed verbatim."""
     with pytest.raises(InvalidInput, match="data"):
         Opaque("acme", bad)
 
 
 def test_an_opaque_block_is_kept_to_the_letter():
-    """DESIGN 4: order of the names, nesting and types are the vendor's."""
+    """Order of the names, nesting and types are the vendor's."""
     block = {"type": "server_tool", "z": 1, "a": [{"b": None}, 1.0, True], "e": {}}
 
     assert thaw(Opaque("acme", block).data) == block
@@ -222,7 +222,7 @@ def test_an_opaque_block_is_kept_to_the_letter():
     ids=["null", "true", "int", "float", "text", "empty-list", "list", "empty", "object"],
 )
 def test_an_unknown_part_is_any_json_value(raw):
-    """DESIGN 4: what this version cannot read is kept as it is."""
+    """What this version cannot read is kept as it is."""
     assert thaw(Unknown(raw).raw) == raw
     assert type(thaw(Unknown(raw).raw)) is type(raw)
 
@@ -246,7 +246,7 @@ def test_true_and_one_are_different_unknown_parts_or_equal_with_equal_hashes():
 
 
 def test_the_type_tells_parts_apart_in_json():
-    """STYLE: names on disk are chosen once; renaming a class changes no file."""
+    """Names on disk are chosen once; renaming a class changes no file."""
     told = {
         kind.__name__: msgspec.to_builtins(kind(**given))["type"]
         for kind, (given, _) in PARTS.items()

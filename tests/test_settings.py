@@ -33,7 +33,7 @@ OBJECTS = st.dictionaries(
 
 
 def test_the_fields_are_those_that_were_designed():
-    """DESIGN 4: model system thinking temperature max_tokens budget limits extra."""
+    """Model system thinking temperature max_tokens budget limits extra."""
     assert Settings.__struct_fields__ == tuple(FULL)
 
 
@@ -67,7 +67,7 @@ def test_values_and_of_are_each_others_way_back():
 
 
 def test_names_that_are_not_settings_go_to_extra_and_survive():
-    """DESIGN 4: unknown fields survive; a newer version's settings are not lost."""
+    """Unknown fields survive; a newer version's settings are not lost."""
     settings = Settings.of({"model": "m", "verbosity": "low", "seed": 7, "n": None})
 
     assert settings.model == "m"
@@ -177,13 +177,13 @@ def test_a_whole_number_is_a_temperature():
 
 
 def test_thinking_is_a_level_or_a_budget():
-    """DESIGN 4."""
+    """A setting of the wrong kind is refused."""
     assert Settings(thinking="low").thinking == "low"
     assert Settings(thinking=2048).thinking == 2048
 
 
 def test_settings_are_values():
-    """DESIGN 1: compared and hashed by content; they pickle and copy."""
+    """Compared and hashed by content; they pickle and copy."""
     settings = Settings(**FULL)
 
     assert settings == Settings(**FULL)

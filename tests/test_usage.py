@@ -56,7 +56,7 @@ GOLDEN = {
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_the_cost_of_tokens(name):
-    """DESIGN 4: input counts the whole prompt, so the cached part is priced once, as cached."""
+    """Input counts the whole prompt, so the cached part is priced once, as cached."""
     usage, prices, expected = GOLDEN[name]
 
     cost = usage.cost(prices)
@@ -71,7 +71,7 @@ def test_the_cost_of_tokens(name):
     ids=["nothing", "input", "output", "cache", "zero"],
 )
 def test_a_cost_that_cannot_be_known_is_none(usage):
-    """DESIGN 4: None where the vendor did not say; not 0, which would look free."""
+    """None where the vendor did not say; not 0, which would look free."""
     assert usage.cost(LIST) is None
 
 
@@ -232,7 +232,7 @@ def test_a_currency_is_text(bad):
 
 
 def test_usage_and_prices_are_values():
-    """DESIGN 1: compared and hashed by content; they pickle."""
+    """Compared and hashed by content; they pickle."""
     usage = Usage(input=1, output=2)
 
     assert usage == Usage(1, 2)
