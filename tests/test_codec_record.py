@@ -14,7 +14,7 @@ import pytest
 import holdfast.codec.record  # noqa: F401  (the name in holdfast.codec is the function)
 from holdfast import codec
 from holdfast.entries import Call, Fold, Mark, UnknownEntry
-from holdfast.errors import Corrupt, FormatTooNew, HoldfastError, InvalidInput
+from holdfast.errors import Corrupt, FormatTooNew, HoldfastError, InvalidInput, TooLarge
 from holdfast.messages import Message, Role, ToolCall
 from holdfast.parts import Audio, CallRef, File, Image, Opaque, Text, Thinking, Unknown
 from holdfast.usage import Usage
@@ -613,3 +613,22 @@ def test_nesting_as_deep_as_a_caller_may_build_survives_in_every_place():
         assert codec.read_foreign_record(codec.record(entry)) == (entry,)
         newer = codec.record(entry).replace(b'"id":"i"', b'"id":"i","mood":1')
         assert codec.read_record(newer) is not None
+
+
+def test_a_large_row_of_ours_is_read_whichever_path_it_takes():
+    """Limits are for what comes from elsewhere: what was taken and written is never too large."""
+    large = Message.user("x", extra={"n": list(range(100_001))})
+    newer = codec.record(large).replace(b'"role"', b'"mood":1,"role"', 1)
+
+    assert codec.read_record(codec.record(large)) == large
+    assert codec.read_record(newer).extra["n"] == large.extra["n"]
+    with pytest.raises(TooLarge):
+        codec.read_foreign_record(newer)
+
+
+def test_a_name_in_extra_and_beside_it_is_damage():
+    """Which of the two is meant nobody can say, and neither may be lost."""
+    row = codec.record(Message.user("x", extra={"mood": 2}))
+
+    with pytest.raises(Corrupt, match="mood"):
+        codec.read_record(row.replace(b'"role"', b'"mood":1,"role"', 1))

@@ -15,7 +15,7 @@ import pytest
 from holdfast import codec
 from holdfast.codec import jaato, kernel, lango, nanobot, shepherd
 from holdfast.entries import Mark, UnknownEntry
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, TooLarge
 from holdfast.messages import Message, Role, ToolCall
 from holdfast.parts import CallRef, Image, Text, Thinking, Unknown
 
@@ -1428,3 +1428,21 @@ def test_one_message_goes_through_every_shape():
         assert found.role.canonical is Role.ASSISTANT
         assert found.text == "Let me look."
         assert found.tool_calls == message.tool_calls
+
+
+def test_a_line_that_is_too_large_is_named():
+    """S4-26: who has to mend a file is told which line it is."""
+    long = b'{"role": "user", "content": "%b"}\n' % (b"x" * 300)
+
+    with pytest.raises(TooLarge, match="line 2"):
+        nanobot.decode_file(
+            read("nanobot_metadata.jsonl") + long, limits=codec.Limits(bytes_max=300)
+        )
+
+
+def test_metadata_that_another_program_could_not_hold_is_refused():
+    """S1-29: lango's metadata maps text to text; S4-22: nanobot's counter counts messages."""
+    with pytest.raises(InvalidInput, match="metadata.n"):
+        lango.Session(key="k", metadata={"n": 1}, created_at=NOON, updated_at=NOON)
+    with pytest.raises(InvalidInput, match="last_consolidated"):
+        nanobot.Metadata(last_consolidated=-1)

@@ -177,7 +177,7 @@ def test_a_whole_number_is_a_temperature():
 
 
 def test_thinking_is_a_level_or_a_budget():
-    """A setting of the wrong kind is refused."""
+    """A level by its name, or a number of tokens."""
     assert Settings(thinking="low").thinking == "low"
     assert Settings(thinking=2048).thinking == 2048
 
@@ -201,3 +201,9 @@ def test_settings_go_by_name_only():
     """Nothing is told by its position."""
     with pytest.raises(TypeError):
         Settings("acme:large")
+
+
+def test_a_name_in_extra_and_beside_it_is_refused():
+    """Which of the two is meant nobody can say, and neither may be lost."""
+    with pytest.raises(InvalidInput, match="mood"):
+        Settings.of({"mood": 1, "extra": {"mood": 2}})

@@ -17,7 +17,7 @@ from holdfast import ids, strict
 from holdfast.codec import foreign, kernel
 from holdfast.codec.writing import dumps
 from holdfast.entries import Entry, UnknownEntry
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, TooLarge
 from holdfast.frozen import EMPTY, FrozenDict, Value
 from holdfast.messages import Message, Role, ToolCall
 from holdfast.strict import LIMITS, Limits
@@ -126,6 +126,8 @@ def decode_file(data: bytes, *, zone: tzinfo | None = None, limits: Limits = LIM
             found = decode(line, zone=zone, limits=limits)
         except InvalidInput as error:
             raise InvalidInput(f"line {number}:", str(error)) from error
+        except TooLarge as error:
+            raise TooLarge(f"line {number}: {error.what}", error.size, error.size_max) from error
         if isinstance(found, Metadata):
             metadata = found
         else:

@@ -26,6 +26,7 @@ Our own rows are read by msgspec alone; a row that it does not take as it is (a 
 newer version, a nested tool call) is read again by the strict path, and nothing in it is lost.
 """
 
+import sys
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
@@ -47,6 +48,8 @@ _Kind = TypeVar("_Kind", Fold, Call, Mark)
 # A value may be nested as deep as a caller's limit, and stands a few levels down in its record.
 _DEEPER = 8
 _NONE = (None, None, None)
+# What we took and wrote we read again, however large: limits are for what comes from elsewhere.
+_OWN_LIMITS = Limits(bytes_max=sys.maxsize, items_max=sys.maxsize)
 
 
 class _Record(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, gc=False):
@@ -102,7 +105,7 @@ def read_record(data: bytes, where: str = "a record") -> Entry:
             if has_identity(other):
                 return other
     try:
-        entry, mended = _read_slowly(data, LIMITS, where)
+        entry, mended = _read_slowly(data, _OWN_LIMITS, where)
     except (InvalidInput, TooLarge) as error:
         raise Corrupt(where, str(error)) from error
     if mended:
