@@ -1442,7 +1442,7 @@ def test_a_line_that_is_too_large_is_named():
 
 def test_metadata_that_another_program_could_not_hold_is_refused():
     """S1-29: lango's metadata maps text to text; S4-22: nanobot's counter counts messages."""
-    with pytest.raises(InvalidInput, match="metadata.n"):
+    with pytest.raises(InvalidInput, match=r"metadata\.n"):
         lango.Session(key="k", metadata={"n": 1}, created_at=NOON, updated_at=NOON)
     with pytest.raises(InvalidInput, match="last_consolidated"):
         nanobot.Metadata(last_consolidated=-1)
