@@ -19,10 +19,25 @@ sys.path.append(str(TESTS))
 import count_guard  # noqa: E402
 
 # A deadline would make a busy machine fail a test; the blob is what reproduces a failure that
-# was seen elsewhere. Profile "ci" looks at the same examples each time.
+# was seen elsewhere. Profile "ci", used where CI is set, looks at the same examples each time:
+# what nobody changed cannot turn red. New examples are found on developers' machines.
 settings.register_profile("default", deadline=None, derandomize=False, print_blob=True)
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default")
+settings.load_profile(PROFILE)
+
+
+@pytest.fixture
+def uncovered():
+    """For tests that try thousands of values: coverage rests, because it doubles their time, and
+    the lines they reach are reached by plain tests too."""
+    coverage = sys.modules.get("coverage")
+    current = coverage.Coverage.current() if coverage else None
+    if current is not None:
+        current.stop()
+    yield
+    if current is not None:
+        current.start()
 
 
 def pytest_addoption(parser):

@@ -20,7 +20,6 @@ from holdfast.history import History
 from holdfast.messages import Message, Role, ToolCall
 from holdfast.parts import Image
 
-UTC = UTC
 NOON = datetime(2026, 2, 1, 12, tzinfo=UTC)
 MIB = 1024 * 1024
 

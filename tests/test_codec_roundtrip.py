@@ -19,7 +19,8 @@ from holdfast.errors import HoldfastError
 from holdfast.messages import Role
 from holdfast.parts import CallRef, Image
 
-UTC = UTC
+pytestmark = pytest.mark.usefixtures("uncovered")
+
 NOON = datetime(2026, 2, 1, 12, tzinfo=UTC)
 often = settings(
     max_examples=2000,

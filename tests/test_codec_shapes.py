@@ -1446,3 +1446,62 @@ def test_metadata_that_another_program_could_not_hold_is_refused():
         lango.Session(key="k", metadata={"n": 1}, created_at=NOON, updated_at=NOON)
     with pytest.raises(InvalidInput, match="last_consolidated"):
         nanobot.Metadata(last_consolidated=-1)
+
+
+def test_an_extra_that_is_called_extra_comes_back_as_it_was():
+    """What a caller keeps may have any name, also the one under which we put what collides."""
+    for extra in ({"extra": {"role": 1}}, {"extra": {"a": 1}}, {"role": 0, "extra": 5}):
+        message = Message.user("x", id="i", timestamp=NOON, extra=extra)
+
+        found = one(nanobot.decode(to_line(message), zone=UTC))
+
+        assert {k: v for k, v in found.extra.items() if k != "timestamp"} == message.extra
+        assert found.role is Role.USER
+
+
+def test_a_call_that_is_no_function_keeps_its_type():
+    """S0-27: other types of calls exist, and are not passed off as functions."""
+    raw = (
+        b'{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"custom","name":"f"}]}'
+    )
+
+    (call,) = one(codec.read_plain(raw)).tool_calls
+
+    assert (call.name, call.extra) == ("f", {"type": "custom"})
+
+
+def test_a_picture_whose_data_cannot_be_rebuilt_is_kept_as_it_is():
+    """S0-32: not base64, base64 in another spelling, and no data at all."""
+    for url in ("data:image/png;base64,@", "data:image/png;base64,QQ", "data:image/png", "data:,x"):
+        raw = {"type": "image_url", "image_url": {"url": url}}
+        data = json.dumps({"role": "user", "content": [raw]})
+
+        (part,) = one(codec.read_plain(data)).content
+
+        assert part == Unknown(raw)
+
+
+def test_results_without_words_are_what_shepherd_shows():
+    """S3-42: a message that lists outputs says them."""
+    calls = [ToolCall(id=i, name="f", arguments="", output=f"out {i}") for i in ("1", "2")]
+
+    data = shepherd.encode([Message(Role.TOOL, None, tool_calls=calls)])
+
+    assert json.loads(data)["messages"] == [{"role": "tool", "content": "out 1\nout 2"}]
+
+
+def test_a_history_that_is_no_list_is_no_session_of_lango():
+    """S1-29: history is a list of messages."""
+    with pytest.raises(InvalidInput, match="history"):
+        lango.decode_session(b'{"key":"k","history":{"a":1},"createdAt":"2026-02-01T12:00:00Z"}')
+
+
+def test_the_ends_of_the_calendar_are_written_with_their_zone():
+    """S4-16, bad input 54: where there is no local time, the zone says which time it is."""
+    west = timezone(timedelta(hours=-5))
+    first = Message.user("x", timestamp=datetime(1, 1, 1, tzinfo=UTC))
+
+    line = nanobot.encode(first, zone=west)
+
+    assert json.loads(line)["timestamp"] == "0001-01-01T00:00:00+00:00"
+    assert one(nanobot.decode(line, zone=west)).timestamp == first.timestamp

@@ -204,11 +204,8 @@ def time_of(raw: Any, zone: tzinfo | None = None) -> datetime:
 def time_fields(raw: Any, zone: tzinfo | None = None) -> dict[str, Any]:
     """The fields `timestamp` and, where our own text of that time would differ, `extra`."""
     time = time_of(raw, zone)
-    try:
-        exact = msgspec.to_builtins(time) == raw
-    except (ValueError, OverflowError):
-        exact = False
-    return {"timestamp": time} if exact else {"timestamp": time, "extra": {"timestamp": raw}}
+    is_ours = msgspec.to_builtins(time) == raw
+    return {"timestamp": time} if is_ours else {"timestamp": time, "extra": {"timestamp": raw}}
 
 
 def time_text(message: Message, zone: tzinfo | None = None) -> Any:
