@@ -1,0 +1,84 @@
+"""The chain: what makes a flipped, moved or missing row of a log show.
+
+    seal = H(salt ‖ payload)                      16 bytes, of one entry alone
+    link = H(previous link ‖ seq ‖ kind ‖ seal)   16 bytes, of everything up to this entry
+
+H is BLAKE2b, cut to 16 bytes. A row keeps its payload, its salt and its link. The first entry of a
+session hangs on the session's root, which no other session shares, and the first entry of a branch
+on the link of the entry at which the branch forks.
+
+Erasing drops payload and salt, and keeps the seal: the chain still verifies, and because the salt
+is gone nobody can find out what was there by trying texts.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from typing import NamedTuple
+
+SIZE = 16
+
+
+class Row(NamedTuple):
+    """A stored row, as far as the chain is concerned. An erased one has a seal and nothing else."""
+
+    seq: int
+    kind: str
+    link: bytes
+    salt: bytes | None = None
+    payload: bytes | None = None
+    seal: bytes | None = None
+
+
+def salts(count: int) -> list[bytes]:
+    """Fresh salts, one for each entry; together, because every call is a system call."""
+    random = os.urandom(SIZE * count)
+    return [random[at : at + SIZE] for at in range(0, len(random), SIZE)]
+
+
+def root(session_id: str) -> bytes:
+    """What the first entry of a session hangs on."""
+    return blake2b(session_id.encode(), digest_size=SIZE, person=b"holdfast.root").digest()
+
+
+def seal(salt: bytes, payload: bytes) -> bytes:
+    """The entry in 16 bytes; without the salt, nobody can tell what they are of."""
+    inner = blake2b(salt, digest_size=SIZE)
+    inner.update(payload)
+    return inner.digest()
+
+
+def link(previous: bytes, seq: int, kind: str, sealed: bytes) -> bytes:
+    """The log up to and including this entry, in 16 bytes.
+
+    Every part but the kind has a fixed size, so no two different rows are the same bytes here.
+    """
+    outer = blake2b(previous, digest_size=SIZE)
+    outer.update(seq.to_bytes(8, "big"))
+    outer.update(kind.encode())
+    outer.update(sealed)
+    return outer.digest()
+
+
+def broken(previous: bytes, rows: Iterable[Row]) -> Iterator[tuple[int, str]]:
+    """The seq of each row that is not what was written, and how that shows.
+
+    `rows` are those of one branch, in order, behind the link `previous`. A row after a broken one
+    is judged by the link that is stored before it, so that one flipped bit is reported once.
+    """
+    last = 0
+    for row in rows:
+        if row.seq <= last:
+            yield row.seq, f"it stands behind entry {last}"
+        last = row.seq
+        if row.payload is not None and row.salt is not None:
+            sealed = seal(row.salt, row.payload)
+        elif row.payload is None and row.salt is None and row.seal is not None:
+            sealed = row.seal
+        else:
+            yield row.seq, "it is half erased"
+            previous = row.link
+            continue
+        if link(previous, row.seq, row.kind, sealed) != row.link:
+            yield row.seq, "its link does not fit what is stored"
+        previous = row.link
