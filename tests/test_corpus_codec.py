@@ -48,12 +48,17 @@ def calls_of(raw):
 
 
 @needs_conversations
-@pytest.mark.parametrize("path", CONVERSATIONS, ids=lambda path: path.name)
-def test_every_message_of_a_real_conversation_survives(path):
+def test_every_message_of_a_real_conversation_survives(subtests):
     """
     Role, words, call ids, names and arguments are those of the source; what plain JSON has no
     name for is in extra; plain JSON is stable and the record equal (S0-27, S1-26, A2, A8).
     """
+    for path in CONVERSATIONS:
+        with subtests.test(path=path.name):
+            _every_message_of_a_real_conversation_survives(path)
+
+
+def _every_message_of_a_real_conversation_survives(path):
     count = 0
     for raw in messages_of(path):
         (message,) = codec.read_plain(json.dumps(raw))
@@ -88,9 +93,14 @@ def test_the_thinking_of_others_lands_in_extra():
 
 
 @needs_sessions
-@pytest.mark.parametrize("path", SESSIONS, ids=lambda path: path.name)
-def test_every_line_of_a_real_nanobot_session_survives(path):
+def test_every_line_of_a_real_nanobot_session_survives(subtests):
     """Each message read, written and read again is equal, unknown fields included (S4-25)."""
+    for path in SESSIONS:
+        with subtests.test(path=path.name):
+            _every_line_of_a_real_nanobot_session_survives(path)
+
+
+def _every_line_of_a_real_nanobot_session_survives(path):
     data = path.read_bytes()
     lines = [json.loads(line) for line in data.split(b"\n") if line.strip()]
     said = [line for line in lines if "_type" not in line]
@@ -109,12 +119,17 @@ def test_every_line_of_a_real_nanobot_session_survives(path):
 
 
 @needs_sessions
-@pytest.mark.parametrize("path", SESSIONS, ids=lambda path: path.name)
-def test_the_lines_of_a_real_nanobot_session_are_written_in_the_same_bytes(path):
+def test_the_lines_of_a_real_nanobot_session_are_written_in_the_same_bytes(subtests):
     """
     S4-14, S4-15: what nanobot wrote, byte for byte, with our id as the one key more. Left to
     the test above are the few lines whose keys stand in another order than the contract's.
     """
+    for path in SESSIONS:
+        with subtests.test(path=path.name):
+            _the_lines_of_a_real_nanobot_session_are_written_in_the_same_bytes(path)
+
+
+def _the_lines_of_a_real_nanobot_session_are_written_in_the_same_bytes(path):
     data = path.read_bytes()
     lines = [line for line in data.split(b"\n") if line.strip()]
     said = [line for line in lines[1:] if "_type" not in json.loads(line)]
