@@ -11,6 +11,7 @@ import pytest
 from holdfast import events
 from holdfast.entries import Fold
 from holdfast.errors import InvalidInput
+from holdfast.events import Outcome, TurnFinished
 from holdfast.messages import Message, ToolCall
 from holdfast.usage import Usage
 
@@ -157,3 +158,11 @@ def test_a_delay_may_be_a_whole_number():
     """JSON knows one kind of number."""
     assert build("Retrying", delay_s=2).delay_s == 2
     assert build("Retrying", delay_s=0).delay_s == 0
+
+
+def test_a_turn_ends_in_one_of_six_ways():
+    """S2-21: response, pending, cancelled, max_tokens, blocked or limit; a failure is raised."""
+    for outcome in ("response", "pending", "cancelled", "max_tokens", "blocked", "limit"):
+        assert TurnFinished(outcome=outcome).outcome is Outcome(outcome)
+    with pytest.raises(InvalidInput, match="use one of response, pending"):
+        TurnFinished(outcome="error")

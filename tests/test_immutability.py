@@ -19,6 +19,7 @@ from msgspec.structs import force_setattr
 from holdfast import events
 from holdfast.entries import ENTRY_TYPES, Call, Fold, Mark, UnknownEntry
 from holdfast.errors import InvalidInput
+from holdfast.events import Outcome
 from holdfast.frozen import FrozenDict, Value
 from holdfast.history import History, Turn
 from holdfast.messages import Message, Result, Role, ToolCall
@@ -171,7 +172,7 @@ def spoil(thing):
     return count
 
 
-LEAVES = (str, int, float, bool, type(None), bytes, Decimal, datetime, Role)
+LEAVES = (str, int, float, bool, type(None), bytes, Decimal, datetime, Role, Outcome)
 
 
 def parts_of(value, path="value"):

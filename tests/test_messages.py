@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
 from holdfast.frozen import EMPTY, FrozenDict, thaw
-from holdfast.messages import Message, Result, Role, ToolCall, opening
+from holdfast.messages import Message, Result, Role, Stop, ToolCall, opening
 from holdfast.parts import Audio, CallRef, File, Image, Opaque, Text, Thinking, Unknown
 
 WHEN = datetime(2026, 3, 1, 12, 30, 15, 123456, tzinfo=UTC)
@@ -868,3 +868,15 @@ def test_a_list_of_messages_is_plain_data():
         *("system", "user", "assistant", "tool"),
     ]
     assert msgspec.json.decode(written, type=list[Message]) == messages
+
+
+def test_the_reasons_for_stopping_are_words_that_a_message_keeps():
+    """S2-21: one set of words for all vendors; a vendor's own word is kept as well."""
+    stopped = Message.assistant("x", stop=Stop.MAX_TOKENS)
+
+    assert stopped.stop == Stop.MAX_TOKENS == "max_tokens"
+    assert type(stopped.stop) is str
+    assert Message.assistant("x", stop="pause_turn").stop == "pause_turn"
+    assert set(Stop) == {
+        *("stop", "tool_use", "max_tokens", "safety", "error", "cancelled", "unknown")
+    }

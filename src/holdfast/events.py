@@ -6,6 +6,7 @@ ToolResult for each tool that ended; Folded when the window was folded; TurnFini
 """
 
 from decimal import Decimal
+from enum import StrEnum
 
 from holdfast.entries import Fold
 from holdfast.errors import InvalidInput
@@ -111,16 +112,30 @@ class Retrying(Event, frozen=True, tag="retrying", kw_only=True):
         self._settle_number("delay_s")
 
 
+class Outcome(StrEnum):
+    """How a turn ended. A turn that failed raises its error instead."""
+
+    RESPONSE = "response"
+    PENDING = "pending"
+    CANCELLED = "cancelled"
+    MAX_TOKENS = "max_tokens"
+    BLOCKED = "blocked"
+    LIMIT = "limit"
+
+
 class TurnFinished(Event, frozen=True, tag="turn_finished", kw_only=True):
     """The turn is over: how it ended, the last message, and what it all took."""
 
-    outcome: str
+    outcome: Outcome
     message: Message | None = None
     usage: Usage = Usage()
     cost: Decimal | None = None
 
     def _settle(self) -> None:
-        self._settle_texts("outcome")
+        if self.outcome not in tuple(Outcome):
+            known = ", ".join(Outcome)
+            raise InvalidInput("outcome", f"{self.outcome!r} is unknown: use one of {known}")
+        self._set("outcome", Outcome(self.outcome))
         self._settle_is("usage", Usage)
         if self.message is not None:
             self._settle_is("message", Message)

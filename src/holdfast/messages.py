@@ -52,6 +52,22 @@ class Role(StrEnum):
 _CANONICAL = {Role.MODEL: Role.ASSISTANT, Role.FUNCTION: Role.TOOL}
 
 
+class Stop(StrEnum):
+    """Why a model stopped, in one set of words for all vendors.
+
+    A message keeps its reason as text (`message.stop == Stop.MAX_TOKENS`), because a vendor may
+    have one that is not among these.
+    """
+
+    STOP = "stop"
+    TOOL_USE = "tool_use"
+    MAX_TOKENS = "max_tokens"
+    SAFETY = "safety"
+    ERROR = "error"
+    CANCELLED = "cancelled"
+    UNKNOWN = "unknown"
+
+
 class ToolCall(Value, frozen=True, kw_only=True):
     """The model asks for a tool to be run; or, with `output`, what came back.
 
@@ -114,7 +130,7 @@ class Message(_Said, frozen=True, kw_only=True):
     author     the agent or person who speaks, where several share a role
     name       the tool's name in a tool message; a participant's name elsewhere
     prefix     the digest of the prefix under which the thinking in it was signed
-    stop       why the model stopped: stop, tool_use, max_tokens, cancelled, ...
+    stop       why the model stopped (see Stop)
     synthetic  what made it, if nobody said it: summary, notice, nudge, ...; never begins a turn
     timestamp  when it was said; for order there is the log. Text that says the same time in
                another way is kept in extra["timestamp"]

@@ -21,7 +21,7 @@ from holdfast import (
 )
 from holdfast.entries import Call, Entry, Fold, Mark, UnknownEntry
 from holdfast.errors import Conflict, InvalidInput, ProviderError, RateLimited
-from holdfast.events import TextDelta, TurnFinished
+from holdfast.events import Outcome, TextDelta, TurnFinished
 from holdfast.history import Turn
 from holdfast.ids import new_id
 from holdfast.keys import session_key
@@ -119,7 +119,7 @@ except HoldfastError:
 
 event = TextDelta("hel")
 assert_type(event.text, str)
-assert_type(TurnFinished(outcome="response").message, Message | None)
+assert_type(TurnFinished(outcome=Outcome.RESPONSE).message, Message | None)
 assert_type(Fold(first=1, last=2).replacement, Message | None)
 assert_type(Call(model="vendor:model").usage, Usage)
 assert_type(Text("x").text, str)
