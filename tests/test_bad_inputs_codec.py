@@ -63,7 +63,9 @@ def outcome(reader, data):
         return "metadata"
     entry, *marks = found
     if isinstance(entry, UnknownEntry):
-        return "kept" if entry.raw == data else "changed"
+        line = nanobot.encode(entry) if reader == "nanobot" else entry.raw
+        is_stored = codec.read_record(codec.record(entry)) == entry
+        return "kept" if is_stored and line.rstrip(b"\n") == data.rstrip(b"\n") else "changed"
     again, *more = read(write(entry))
     if reader == "plain":  # which carries neither id nor time nor what is in extra
         again = again.replace(id=entry.id, timestamp=entry.timestamp, extra=entry.extra)

@@ -205,3 +205,13 @@ def test_unknown_fields_of_a_lango_session_survive():
 
     assert found.extra["mood"] == (1,)
     assert json.loads(lango.encode_session(found)) == json.loads(data)
+
+
+def test_broken_characters_in_a_session_without_messages_leave_a_mark():
+    """Whatever was mended is said, also where there is no message to say it of."""
+    session = json.dumps({"key": "k\ud800", "createdAt": "2026-02-01T12:00:00Z"})[:-1]
+
+    found = lango.decode_session(session + ',"updatedAt":"2026-02-01T12:00:00Z"}')
+
+    assert found.key == "k\ufffd"
+    assert [mark.what for mark in found.history] == ["mended"]

@@ -314,7 +314,8 @@ def test_an_unknown_record_or_role_is_kept_as_it_is_and_is_no_message(line):
     (found,) = nanobot.decode(line, zone=UTC)
 
     assert isinstance(found, UnknownEntry)
-    assert found.raw.rstrip(b"\n") == line
+    assert codec.read_record(codec.record(found)) == found
+    assert nanobot.encode(found) == line + b"\n"
     file = nanobot.decode_file(read("nanobot_metadata.jsonl") + line + b"\n", zone=UTC)
     assert file.entries == (found,)
 
@@ -411,7 +412,7 @@ def test_a_file_with_provider_state_is_read_and_the_state_is_kept():
 
     state, *messages = file.entries
     assert isinstance(state, UnknownEntry)
-    assert state.raw.rstrip(b"\n") == data.split(b"\n")[1]
+    assert nanobot.encode(state) == data.split(b"\n")[1] + b"\n"
     assert [type(message) for message in messages] == [Message, Message]
     assert file.metadata.last_consolidated == 1
 
@@ -496,3 +497,26 @@ def test_a_whole_file_is_written_as_it_was_but_for_our_ids():
     file = nanobot.decode_file(data, zone=UTC)
 
     assert nanobot.encode_metadata(file.metadata) + b"".join(map(to_line, file.entries)) == data
+
+
+def test_an_unknown_line_with_broken_characters_is_mended_and_can_be_stored():
+    """S4-25, S4-27: it is kept in any store, and a mark says that it was mended."""
+    entry, mark = nanobot.decode(rb'{"_type": "future", "x": "a\ud800"}')
+
+    assert codec.read_record(codec.record(entry)) == entry
+    assert nanobot.encode(entry) == '{"_type": "future", "x": "a\ufffd"}\n'.encode()
+    assert (mark.what, mark.data) == ("mended", {"characters": 1})
+
+
+def test_broken_characters_in_metadata_leave_a_mark():
+    """S4-27: the mark stands among the entries, because the metadata is none."""
+    file = nanobot.decode_file(rb'{"_type": "metadata", "key": "a\ud800"}' + b"\n")
+
+    assert file.metadata.key == "a\ufffd"
+    assert [(mark.what, mark.data) for mark in file.entries] == [("mended", {"characters": 1})]
+
+
+def test_an_unknown_entry_of_others_is_no_line():
+    """A record of a newer holdfast means nothing to nanobot."""
+    with pytest.raises(InvalidInput, match="hologram"):
+        nanobot.encode(UnknownEntry(kind="hologram", raw=b'{"v":1,"hologram":7}'))

@@ -239,9 +239,17 @@ def into_every_reader(data):
         if name == "record" and isinstance(data, str):
             continue
         try:
-            read(data)
+            found = read(data)
         except HoldfastError:
             continue
+        is_storable(found)
+
+
+def is_storable(found):
+    """What a reader lets in is a value that any store can keep and give back."""
+    entries = getattr(found, "entries", getattr(found, "history", found))
+    for entry in entries if isinstance(entries, tuple) else ():
+        assert codec.read_record(codec.record(entry)) == entry
 
 
 PLACES = [
@@ -299,9 +307,10 @@ def test_a_damaged_document_ends_as_a_value_or_as_our_error(message, place, byte
         good = write(message)
         at = place % len(good)
         try:
-            READERS[name](good[:at] + bytes([byte]) + good[at + 1 :])
+            found = READERS[name](good[:at] + bytes([byte]) + good[at + 1 :])
         except HoldfastError:
             continue
+        is_storable(found)
 
 
 # --- the strict parser ----------------------------------------------------------------------

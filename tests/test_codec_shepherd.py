@@ -79,3 +79,9 @@ def test_shepherd_refuses_an_unknown_role():
 def test_what_is_no_conversation_of_shepherd_is_refused(data):
     with pytest.raises(InvalidInput):
         shepherd.decode(data)
+
+
+def test_a_document_that_holds_more_than_messages_is_refused():
+    """S3-42: to_json writes messages alone; what else is there would be lost."""
+    with pytest.raises(InvalidInput, match="provider"):
+        shepherd.decode(b'{"messages":[],"provider":"x"}')

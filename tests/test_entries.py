@@ -23,7 +23,7 @@ LEAST = {
     Fold: {"first": 1, "last": 4},
     Call: {"model": "acme:large"},
     Mark: {"what": "interrupted"},
-    UnknownEntry: {"kind": "hologram", "raw": b'{"kind":"hologram"}'},
+    UnknownEntry: {"kind": "hologram", "raw": b'{"v":1,"hologram":7}'},
 }
 
 FULL = {
@@ -61,7 +61,7 @@ FULL = {
         "about": "m-1",
         "data": {"pieces": 3, "where": ["content"]},
     },
-    UnknownEntry: {"kind": "hologram", "raw": b"\x00\xff{"},
+    UnknownEntry: {"kind": "hologram", "raw": b' {"v": 1, "hologram":[ 1.0 ]}'},
 }
 
 TEXTS = {
@@ -161,8 +161,10 @@ def test_entries_are_compared_and_hashed_by_content(kind):
     """Values."""
     assert kind(**FULL[kind]) == kind(**FULL[kind])
     assert hash(kind(**FULL[kind])) == hash(kind(**FULL[kind]))
+    named = {"raw": b'{"v":1,"something else":7}'} if kind is UnknownEntry else {}
     for text in TEXTS[kind]:
-        assert kind(**FULL[kind]) != kind(**{**FULL[kind], text: "something else"})
+        other = {**FULL[kind], text: "something else"} | named
+        assert kind(**FULL[kind]) != kind(**other)
 
 
 @ALL
@@ -195,7 +197,8 @@ def test_a_text_field_takes_storable_text_only(kind, field, name):
 @pytest.mark.parametrize(("kind", "field"), pairs(TEXTS))
 def test_none_and_nul_in_text_fields(kind, field):
     """NUL is kept everywhere; None only where it means that there is none."""
-    assert getattr(kind(**{**LEAST[kind], field: "a\0b"}), field) == "a\0b"
+    named = {"raw": b'{"v":1,"a\\u0000b":7}'} if kind is UnknownEntry else {}
+    assert getattr(kind(**{**LEAST[kind], field: "a\0b"} | named), field) == "a\0b"
     if field in OPTIONAL_TEXTS:
         assert getattr(kind(**{**LEAST[kind], field: None}), field) is None
     else:
@@ -298,3 +301,34 @@ def test_an_unknown_entry_is_bytes(bad):
     """Kinds unknown to a reader are kept, byte for byte."""
     with pytest.raises(InvalidInput, match="raw"):
         UnknownEntry(kind="x", raw=bad)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"junk",
+        b"7",
+        b'{"x":1}',
+        b'{"v":1}',
+        b'{"v":1,"y":1}',
+        b'{"v":1,"x":1,"y":1}',
+        b'{"v":2,"x":1}',
+        b'{"v":true,"x":1}',
+        b'{"v":1,"x":1,"x":2}',
+        b'{"v":1,"x":"\\ud800"}',
+        b'{"v":1,"x":"\xff"}',
+        b'{"v":1,"x":NaN}',
+    ],
+)
+def test_an_unknown_entry_that_could_not_be_read_again_is_refused(raw):
+    """What is kept is a record: no store finds out later that it is none."""
+    with pytest.raises(InvalidInput, match="raw"):
+        UnknownEntry(kind="x", raw=raw)
+
+
+@pytest.mark.parametrize("kind", ["message", "fold", "call", "mark"])
+def test_an_entry_of_a_known_kind_is_not_unknown(kind):
+    """It would be read as what it is."""
+    with pytest.raises(InvalidInput, match="kind"):
+        UnknownEntry(kind=kind, raw=b'{"v":1,"%b":{}}' % kind.encode())

@@ -36,7 +36,7 @@ OTHERS = {
     "fold": Fold(first=1, last=1),
     "call": Call(model="acme:large"),
     "mark": Mark(what="interrupted"),
-    "unknown": UnknownEntry(kind="hologram", raw=b"{}"),
+    "unknown": UnknownEntry(kind="hologram", raw=b'{"v":1,"hologram":{}}'),
 }
 
 NOT_ENTRIES = {

@@ -43,6 +43,10 @@ def some_calls():
     return [ToolCall(id="c", name="n", arguments="{}", extra=an_object())]
 
 
+def a_record():
+    return bytearray(b'{"v":1,"k":[1]}')
+
+
 def some_bytes():
     return bytearray(b"\x01\x02")
 
@@ -63,7 +67,7 @@ BASE = {
     Fold: {"first": 1, "last": 2, "replacement": Message.user("s"), "id": "f", "timestamp": WHEN},
     Call: {"model": "m", "usage": Usage(1, 2), "cost": Decimal(1), "id": "c", "timestamp": WHEN},
     Mark: {"what": "w", "id": "k", "timestamp": WHEN},
-    UnknownEntry: {"kind": "k", "raw": b"x"},
+    UnknownEntry: {"kind": "k", "raw": b'{"v":1,"k":0}'},
     Usage: {"input": 1, "output": 2},
     Prices: {"input": Decimal(1), "output": Decimal(2)},
     Settings: {"model": "m"},
@@ -102,7 +106,7 @@ CONTAINERS = {
     (Call, "window"): an_object,
     (Mark, "extra"): an_object,
     (Mark, "data"): an_object,
-    (UnknownEntry, "raw"): some_bytes,
+    (UnknownEntry, "raw"): a_record,
     (Settings, "budget"): an_object,
     (Settings, "limits"): an_object,
     (Settings, "extra"): an_object,
@@ -330,7 +334,10 @@ def test_what_was_passed_in_cannot_change_what_is_stored(case):
     try:
         value = check_way_in(CONTAINERS[case], lambda passed: build(kind, **{field: passed}))
     except InvalidInput:
-        assert CONTAINERS[case] is some_bytes  # to refuse a bytearray is to be safe from it
+        assert CONTAINERS[case] in (
+            some_bytes,
+            a_record,
+        )  # to refuse a bytearray is to be safe from it
         return
 
     assert getattr(value, field)
@@ -356,7 +363,7 @@ def test_what_a_copy_was_made_with_cannot_change_the_copy(case):
                 CONTAINERS[case], lambda passed, way=way: way(original, **{**other, field: passed})
             )
         except InvalidInput:
-            assert CONTAINERS[case] is some_bytes
+            assert CONTAINERS[case] in (some_bytes, a_record)
             continue
         assert getattr(twin, field)
         check_frozen(twin)

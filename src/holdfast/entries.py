@@ -15,6 +15,7 @@ from typing import Annotated
 
 import msgspec
 
+from holdfast import strict
 from holdfast.errors import InvalidInput
 from holdfast.frozen import EMPTY, FrozenDict, Value
 from holdfast.identity import NO_ID, NO_TIME, settle_identity
@@ -110,8 +111,15 @@ class Mark(EntryValue, frozen=True, kw_only=True):
         self._settle_objects("data")
 
 
+RECORD_VERSION = 1
+KINDS = ("message", "fold", "call", "mark")
+
+
 class UnknownEntry(Value, frozen=True, kw_only=True):
-    """An entry of a kind that this version does not know, kept as the bytes that were read."""
+    """An entry of a kind that this version does not know, kept as the record that was read.
+
+    `raw` is that record, `{"v":1,"<kind>":...}`, byte for byte: what is kept can be read again.
+    """
 
     kind: str
     raw: bytes
@@ -120,6 +128,13 @@ class UnknownEntry(Value, frozen=True, kw_only=True):
         self._settle_texts("kind")
         if type(self.raw) is not bytes:
             raise InvalidInput("raw", f"is bytes, not {type(self.raw).__name__}")
+        if self.kind in KINDS:
+            raise InvalidInput("kind", f"{self.kind!r} is known: read the record instead")
+        value, mended = strict.parse(self.raw, strict.OWN_LIMITS, "raw")
+        is_record = isinstance(value, dict) and value.keys() == {"v", self.kind}
+        if mended or not is_record or (type(value["v"]), value["v"]) != (int, RECORD_VERSION):
+            wanted = f'{{"v":{RECORD_VERSION},"{self.kind}":...}}'
+            raise InvalidInput("raw", f"is not the record of such an entry: {wanted}")
 
 
 Entry = Message | Fold | Call | Mark | UnknownEntry

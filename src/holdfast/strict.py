@@ -8,6 +8,7 @@ and None.
 import json
 import math
 import re
+import sys
 from typing import Any, NamedTuple, Never
 
 from holdfast import text
@@ -30,6 +31,12 @@ class Limits(Value, frozen=True, kw_only=True):
 
 
 LIMITS = Limits()
+# What we took and wrote we read again, however large: limits are for what comes from elsewhere. A
+# value may be nested as deep as a caller's limit, and stands a few levels down in its record.
+RECORD_LEVELS = 8
+OWN_LIMITS = Limits(
+    bytes_max=sys.maxsize, depth_max=DEPTH_MAX + RECORD_LEVELS, items_max=sys.maxsize
+)
 
 
 class Parsed(NamedTuple):

@@ -225,10 +225,13 @@ def is_time(raw: Any) -> bool:
 
 def with_marks(message: Entry, mended: int) -> tuple[Entry, ...]:
     """The entry and, where broken characters in it were mended, the mark that says so."""
-    if not mended:
-        return (message,)
-    about = getattr(message, "id", None)
-    return message, Mark(what="mended", about=about, data={"characters": mended})  # type: ignore[arg-type]
+    return message, *mended_marks(getattr(message, "id", None), mended)
+
+
+def mended_marks(about: str | None, mended: int) -> tuple[Mark, ...]:
+    """The mark that says how many broken characters were replaced; none if none were."""
+    data = FrozenDict({"characters": mended})
+    return (Mark(what="mended", about=about, data=data),) if mended else ()
 
 
 def _name(value: Any) -> str:

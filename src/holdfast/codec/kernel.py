@@ -6,20 +6,18 @@ The last two are left out when empty; `<`, `>`, `&`, U+2028 and U+2029 are escap
 nothing else of a message. Pictures are `image_url` parts. Both shapes of tool calls are read.
 """
 
-import base64
 from typing import Any
 
-from holdfast.codec.plain import part_dict, read_plain
+from holdfast.codec.plain import openai_content, read_plain
 from holdfast.codec.writing import go_dumps
 from holdfast.messages import Message
-from holdfast.parts import Image, Part
 
 decode = read_plain
 
 
 def encode(message: Message) -> bytes:
     """The message as the kernel writes it."""
-    found: dict[str, Any] = {"role": str(message.role), "content": content(message)}
+    found: dict[str, Any] = {"role": str(message.role), "content": openai_content(message)}
     if message.tool_call_id:
         found["tool_call_id"] = message.tool_call_id
     if message.tool_calls:
@@ -28,20 +26,3 @@ def encode(message: Message) -> bytes:
             for call in message.tool_calls
         ]
     return go_dumps(found)
-
-
-def content(message: Message) -> Any:
-    """The content in the shape of the OpenAI API, which the kernel and others send."""
-    if type(message.content) is not tuple:
-        return message.content
-    return [_part(part) for part in message.content]
-
-
-def _part(part: Part) -> Any:
-    if not isinstance(part, Image) or part.blob is not None:
-        return part_dict(part)
-    url = part.url
-    if part.data is not None:
-        encoded = base64.b64encode(part.data).decode()
-        url = f"data:{part.media_type or ''};base64,{encoded}"
-    return {"type": "image_url", "image_url": {"url": url, **part.extra}}

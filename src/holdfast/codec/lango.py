@@ -91,11 +91,9 @@ def decode_session(data: bytes | str, limits: Limits = LIMITS) -> Session:
     messages: tuple[Entry, ...] = tuple(
         _message(foreign.object_of(item, "a message")) for item in history
     )
-    if mended:
-        messages = (*messages[:-1], *foreign.with_marks(messages[-1], mended)) if messages else ()
     return Session(
         **{own: raw[name] for name, own in _SESSION.items() if name in raw},
-        history=messages,
+        history=(*messages, *foreign.mended_marks(None, mended)),
         metadata=foreign.object_of(raw.get("metadata") or EMPTY, "metadata"),
         created_at=foreign.time_of(raw.get("createdAt")),
         updated_at=foreign.time_of(raw.get("updatedAt")),

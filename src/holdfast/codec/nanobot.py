@@ -10,13 +10,15 @@ extra keys, which nanobot keeps. Read is what nanobot wrote in any year, and wha
 (compact, keys sorted, times in UTC). Times without a zone are those of the machine.
 """
 
+from codecs import BOM_UTF8
 from datetime import datetime, tzinfo
 from typing import Any, NamedTuple
 
 from holdfast import ids, strict
-from holdfast.codec import foreign, kernel
+from holdfast.codec import foreign
+from holdfast.codec.plain import openai_content
 from holdfast.codec.writing import dumps
-from holdfast.entries import Entry, UnknownEntry
+from holdfast.entries import RECORD_VERSION, Entry, UnknownEntry
 from holdfast.errors import InvalidInput, TooLarge
 from holdfast.frozen import EMPTY, FrozenDict, Value
 from holdfast.messages import Message, Role, ToolCall
@@ -24,6 +26,7 @@ from holdfast.strict import LIMITS, Limits
 
 _OWN = ("author", "is_error", "model", "prefix", "stop", "synthetic", "id")
 _NAMES = ("role", "content", "timestamp", "tool_calls", "tool_call_id", "name", *_OWN)
+_KIND = "nanobot:"  # what the kind of an UnknownEntry begins with
 _RESERVED = ("_type", *_NAMES)
 _METADATA = ("_type", "key", "created_at", "updated_at", "metadata", "last_consolidated")
 
@@ -41,6 +44,7 @@ class Metadata(Value, frozen=True, kw_only=True):
     metadata: FrozenDict = EMPTY
     last_consolidated: int = 0
     extra: FrozenDict = EMPTY
+    mended: int = 0  # broken characters that were replaced when the line was read
 
     def within(self, count: int) -> "Metadata":
         """The same for a file of `count` messages: a number beyond them is 0 as well."""
@@ -49,6 +53,7 @@ class Metadata(Value, frozen=True, kw_only=True):
     def _settle(self) -> None:
         self._settle_texts("created_at", "updated_at", optional=("key",))
         self._settle_objects("metadata", "extra")
+        self._settle_counts("mended")
         if type(self.last_consolidated) is not int or self.last_consolidated < 0:
             raise InvalidInput("last_consolidated", "is a whole number from 0 up")
 
@@ -60,13 +65,19 @@ class File(NamedTuple):
     entries: tuple[Entry, ...]
 
 
-def encode(message: Message, *, zone: tzinfo | None = None, ascii: bool = False) -> bytes:
+def encode(
+    message: Message | UnknownEntry, *, zone: tzinfo | None = None, ascii: bool = False
+) -> bytes:
     """The line of a message. A time that was read from a line is written as it stood there.
+
+    The line of an UnknownEntry that came from nanobot is the line that was read.
 
     `zone` is where nanobot runs, by default the machine's own; `ascii` escapes every other
     character, so that a torn write cannot cut one in two.
     """
-    found: dict[str, Any] = {"role": str(message.role), "content": kernel.content(message)}
+    if isinstance(message, UnknownEntry):
+        return _unknown_line(message)
+    found: dict[str, Any] = {"role": str(message.role), "content": openai_content(message)}
     found["timestamp"] = _time(message, zone)
     if message.tool_calls:
         found["tool_calls"] = [_call_dict(call) for call in message.tool_calls]
@@ -103,10 +114,9 @@ def decode(
     raw = foreign.object_of(value, "a line")
     kind = raw.get("_type")
     if kind == "metadata":
-        return _metadata(raw)
+        return _metadata(raw).replace(mended=mended)
     if "_type" in raw or raw.get("role") not in tuple(Role):
-        data = line.encode("utf-8", "surrogatepass") if isinstance(line, str) else line
-        return foreign.with_marks(UnknownEntry(kind=str(kind or raw.get("role")), raw=data), mended)
+        return foreign.with_marks(_unknown(raw, line, mended), mended)
     return foreign.with_marks(_message(raw, zone), mended)
 
 
@@ -130,10 +140,31 @@ def decode_file(data: bytes, *, zone: tzinfo | None = None, limits: Limits = LIM
             raise TooLarge(f"line {number}: {error.what}", error.size, error.size_max) from error
         if isinstance(found, Metadata):
             metadata = found
+            entries += foreign.mended_marks(None, found.mended)
         else:
             entries += found
             count += isinstance(found[0], Message)
     return File(metadata.within(count), tuple(entries))
+
+
+def _unknown(raw: FrozenDict, line: bytes | str, mended: int) -> UnknownEntry:
+    """A line that is no message here, as a record of a kind of its own, which any store keeps."""
+    kind = f"{_KIND}{raw.get('_type') or raw.get('role')}"
+    body = dumps(raw, spaced=True).encode()
+    if isinstance(line, bytes) and not mended:
+        body = line.removeprefix(BOM_UTF8).strip()  # the very bytes, where they can be read again
+    return UnknownEntry(kind=kind, raw=_unknown_head(kind) + body + b"}")
+
+
+def _unknown_line(entry: UnknownEntry) -> bytes:
+    head = _unknown_head(entry.kind)
+    if not entry.kind.startswith(_KIND) or not entry.raw.startswith(head):
+        raise InvalidInput("an entry", f"of the kind {entry.kind!r} is not a line of nanobot")
+    return entry.raw[len(head) : -1] + b"\n"
+
+
+def _unknown_head(kind: str) -> bytes:
+    return b'{"v":%d,%b:' % (RECORD_VERSION, dumps(kind).encode())
 
 
 def _message(raw: FrozenDict, zone: tzinfo | None) -> Message:

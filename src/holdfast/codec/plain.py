@@ -7,6 +7,7 @@ message without them is exactly `{"role":...,"content":...}`. The bytes of a mes
 from one release to the next. Ids, times and everything else of ours are in `codec.record`.
 """
 
+import base64
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from holdfast.codec import foreign
 from holdfast.entries import Entry
 from holdfast.frozen import thaw
 from holdfast.messages import Message, ToolCall
-from holdfast.parts import Part, Unknown, part_names
+from holdfast.parts import Image, Part, Unknown, part_names
 from holdfast.strict import LIMITS, Limits
 
 _NAMES = ("role", "content", "tool_calls", "tool_call_id", "name", "author")
@@ -55,6 +56,23 @@ def call_dict(call: ToolCall) -> dict[str, Any]:
     """A tool call, flat."""
     found = {"id": call.id, "name": call.name, "arguments": call.arguments}
     return found if call.output is None else found | {"output": call.output}
+
+
+def openai_content(message: Message) -> Any:
+    """The content as the OpenAI API has it, which others send: pictures are `image_url` parts."""
+    if type(message.content) is not tuple:
+        return message.content
+    return [_openai_part(part) for part in message.content]
+
+
+def _openai_part(part: Part) -> Any:
+    if not isinstance(part, Image) or part.blob is not None:
+        return part_dict(part)
+    url = part.url
+    if part.data is not None:
+        encoded = base64.b64encode(part.data).decode()
+        url = f"data:{part.media_type or ''};base64,{encoded}"
+    return {"type": "image_url", "image_url": {"url": url, **part.extra}}
 
 
 def read_plain(data: bytes | str, limits: Limits = LIMITS) -> tuple[Entry, ...]:

@@ -26,7 +26,6 @@ Our own rows are read by msgspec alone; a row that it does not take as it is (a 
 newer version, a nested tool call) is read again by the strict path, and nothing in it is lost.
 """
 
-import sys
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
@@ -34,7 +33,8 @@ import msgspec
 
 from holdfast import strict
 from holdfast.codec import foreign
-from holdfast.entries import Call, Entry, Fold, Mark, UnknownEntry
+from holdfast.codec.writing import dumps
+from holdfast.entries import RECORD_VERSION, Call, Entry, Fold, Mark, UnknownEntry
 from holdfast.errors import Corrupt, FormatTooNew, InvalidInput, TooLarge
 from holdfast.frozen import EMPTY, FrozenDict, decode_hook
 from holdfast.identity import NO_ID, NO_TIME, has_identity
@@ -43,13 +43,9 @@ from holdfast.parts import Unknown
 from holdfast.strict import LIMITS, Limits
 from holdfast.usage import Usage
 
-VERSION = 1
+VERSION = RECORD_VERSION
 _Kind = TypeVar("_Kind", Fold, Call, Mark)
-# A value may be nested as deep as a caller's limit, and stands a few levels down in its record.
-_DEEPER = 8
 _NONE = (None, None, None)
-# What we took and wrote we read again, however large: limits are for what comes from elsewhere.
-_OWN_LIMITS = Limits(bytes_max=sys.maxsize, items_max=sys.maxsize)
 
 
 class _Record(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, gc=False):
@@ -105,7 +101,7 @@ def read_record(data: bytes, where: str = "a record") -> Entry:
             if has_identity(other):
                 return other
     try:
-        entry, mended = _read_slowly(data, _OWN_LIMITS, where)
+        entry, mended = _read_slowly(data, strict.OWN_LIMITS, where)
     except (InvalidInput, TooLarge) as error:
         raise Corrupt(where, str(error)) from error
     if mended:
@@ -115,12 +111,12 @@ def read_record(data: bytes, where: str = "a record") -> Entry:
 
 def read_foreign_record(data: bytes | str, limits: Limits = LIMITS) -> tuple[Entry, ...]:
     """The entry in a record from elsewhere, read strictly; and a mark if it was mended."""
-    return foreign.with_marks(*_read_slowly(data, limits, "a record"))
+    deeper = limits.replace(depth_max=limits.depth_max + strict.RECORD_LEVELS)
+    return foreign.with_marks(*_read_slowly(data, deeper, "a record"))
 
 
 def _read_slowly(data: bytes | str, limits: Limits, where: str) -> tuple[Entry, int]:
-    room = limits.replace(depth_max=limits.depth_max + _DEEPER)
-    value, mended = strict.parse(data, room, where)
+    value, mended = strict.parse(data, limits, where)
     raw = foreign.object_of(value, where)
     version = raw.get("v")
     if type(version) is not int or version < 1:
@@ -131,7 +127,9 @@ def _read_slowly(data: bytes | str, limits: Limits, where: str) -> tuple[Entry, 
         raise InvalidInput(where, "holds one entry beside its version")
     kind = next(name for name in raw if name != "v")
     if kind not in _READERS:
-        return UnknownEntry(kind=kind, raw=data.encode() if isinstance(data, str) else data), mended
+        # The very bytes, unless they had to be mended: what is kept can be read again.
+        kept = data if isinstance(data, bytes) and not mended else dumps(raw).encode()
+        return UnknownEntry(kind=kind, raw=kept), mended
     return _READERS[kind](foreign.object_of(raw[kind], kind)), mended
 
 

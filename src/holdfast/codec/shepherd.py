@@ -40,11 +40,14 @@ def encode(messages: Iterable[Message]) -> bytes:
 def decode(data: bytes | str, limits: Limits = LIMITS) -> tuple[Entry, ...]:
     """The messages that shepherd wrote; a mark when characters had to be mended."""
     value, mended = strict.parse(data, limits, "the document")
-    rows = foreign.object_of(value, "the document").get("messages")
+    document = foreign.object_of(value, "the document")
+    rows = document.get("messages")
     if type(rows) is not tuple:
         raise InvalidInput("the document", "has a list of messages, and this one has none")
-    messages: list[Entry] = [_message(foreign.object_of(row, "a message")) for row in rows]
-    return (*messages[:-1], *foreign.with_marks(messages[-1], mended)) if messages else ()
+    if other := [name for name in document if name != "messages"]:
+        raise InvalidInput("the document", f"has {other[0][:80]!r}, which to_json does not write")
+    messages = [_message(foreign.object_of(row, "a message")) for row in rows]
+    return (*messages, *foreign.mended_marks(None, mended))
 
 
 def _message(raw: FrozenDict) -> Message:
