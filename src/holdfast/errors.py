@@ -84,15 +84,26 @@ class DuplicateSession(StoreError):
 
 
 class Conflict(StoreError):
-    """Another writer appended first. Refresh the session, then append."""
+    """Another writer was first. Refresh the session, then try again.
 
-    def __init__(self, key: str, expected: int, found: int) -> None:
-        super().__init__(key, expected, found)
+    `expected` and `found` are the head of a branch: seqs. With a `field`, it was that field of
+    the record which did not have the value expected; its values may be private, so they are not
+    told, and both numbers are 0.
+    """
+
+    def __init__(self, key: str, expected: int, found: int, field: str = "") -> None:
+        super().__init__(key, expected, found, field)
         self.key = key
         self.expected = expected
         self.found = found
+        self.field = field
 
     def __str__(self) -> str:
+        if self.field:
+            return (
+                f"{self.field} of session {self.key!r} is not what was expected: another writer "
+                "changed it first; refresh the session, then update"
+            )
         return (
             f"session {self.key!r} is at entry {self.found}, not {self.expected}: "
             "another writer appended first; refresh the session, then append"

@@ -1,7 +1,73 @@
-"""Stores: where records and entries are kept. What they share comes first:
+"""Stores: where records and entries are kept.
 
-| module  | what it holds                                                    |
-|---------|------------------------------------------------------------------|
-| `chain` | the links that make a flipped bit in a log show                  |
-| `words` | the words of a text, as search finds them again                  |
+`open_store(url)` gives one; `base` says what each of them promises, and `values` what they take and
+give. Every store is made of the same parts, and brings its own shelf:
+
+    front      checks arguments and packs entries
+    requests   what may be done to a session      ┐ on a shelf, inside one transaction
+    views      from rows back to entries, checked ┘
+    shelf      what a store has to bring along: `memory`, `sqlite`
 """
+
+from typing import Any
+
+from holdfast.errors import InvalidInput
+from holdfast.stores.base import Store, Tenant
+from holdfast.stores.values import Record
+
+__all__ = ["Record", "Store", "Tenant", "open_store"]
+
+
+def open_store(url: str, **options: Any) -> Store:
+    """The store at a URL: `await` it, or use it in `async with`, and it is open.
+
+        memory:             forgotten when it is closed
+        sqlite:PATH         one file (sqlite:///PATH and sqlite:////ABSOLUTE/PATH are the same)
+
+    Other schemes come from packages that register in the entry-point group `holdfast.stores`.
+    `options` go to the store: `limits`, and for those on disk `durability`, "sync" or "fast".
+    """
+    if type(url) is not str:
+        raise InvalidInput("a store URL", f"is a string, not {type(url).__name__}")
+    scheme, colon, rest = url.partition(":")
+    scheme = scheme.lower()
+    if colon and scheme == "memory":
+        from holdfast.stores.memory import MemoryStore
+
+        if rest:
+            raise InvalidInput("a store URL", "has nothing behind memory:")
+        return MemoryStore(**options)
+    if colon and scheme == "sqlite":
+        from holdfast.stores.sqlite.store import SQLiteStore
+
+        return SQLiteStore(_path(rest), **options)
+    if colon and (maker := _registered(scheme)) is not None:
+        store = maker(url, **options)
+        if not isinstance(store, Store):
+            raise InvalidInput("a store URL", f"{scheme!r} is registered, but makes no Store")
+        return store
+    # Only the scheme is shown: what follows may hold a password.
+    shown = f"begins with {scheme[:20]!r}" if colon else "has no scheme"
+    raise InvalidInput("a store URL", f"{shown}: use memory:, sqlite:PATH or another store's")
+
+
+def _path(rest: str) -> str:
+    """The path in what follows `sqlite:`."""
+    if "?" in rest:
+        raise InvalidInput("a store URL", "has parameters, and a sqlite: URL takes none")
+    if rest.startswith("///"):
+        rest = rest[3:]
+    elif rest.startswith("//"):
+        raise InvalidInput("a store URL", "names a host: use sqlite:PATH or sqlite:///PATH")
+    if not rest:
+        raise InvalidInput("a store URL", "has no path: use sqlite:PATH, as in sqlite:chats.db")
+    return rest
+
+
+def _registered(scheme: str) -> Any:
+    from importlib.metadata import entry_points
+
+    for each in entry_points(group="holdfast.stores"):
+        if each.name == scheme:
+            return each.load()
+    return None

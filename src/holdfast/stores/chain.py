@@ -14,20 +14,26 @@ is gone nobody can find out what was there by trying texts.
 import os
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Protocol
 
 SIZE = 16
 
 
-class Row(NamedTuple):
+class Linked(Protocol):
     """A stored row, as far as the chain is concerned. An erased one has a seal and nothing else."""
 
-    seq: int
-    kind: str
-    link: bytes
-    salt: bytes | None = None
-    payload: bytes | None = None
-    seal: bytes | None = None
+    @property
+    def seq(self) -> int: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def link(self) -> bytes: ...
+    @property
+    def salt(self) -> bytes | None: ...
+    @property
+    def payload(self) -> bytes | None: ...
+    @property
+    def seal(self) -> bytes | None: ...
 
 
 def salts(count: int) -> list[bytes]:
@@ -60,7 +66,7 @@ def link(previous: bytes, seq: int, kind: str, sealed: bytes) -> bytes:
     return outer.digest()
 
 
-def broken(previous: bytes, rows: Iterable[Row]) -> Iterator[tuple[int, str]]:
+def broken(previous: bytes, rows: Iterable[Linked]) -> Iterator[tuple[int, str]]:
     """The seq of each row that is not what was written, and how that shows.
 
     `rows` are those of one branch, in order, behind the link `previous`. A row after a broken one

@@ -1,7 +1,28 @@
 """Tools for testing what is built on holdfast, and holdfast itself.
 
-| module    | what it gives you                                                                |
-|-----------|----------------------------------------------------------------------------------|
-| `journal` | writes down what the clients of a run did                                    |
-| `checker` | judges such a run: lost, doubled, reordered, stale, mixed up                     |
+| module     | what it gives you                                                               |
+|------------|---------------------------------------------------------------------------------|
+| `contract` | `StoreContract`: subclass it, and pytest runs every promise against your store  |
+| `journal`  | writes down what the clients of a run did                                       |
+| `checker`  | judges such a run: lost, doubled, reordered, stale, mixed up                    |
 """
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from holdfast.testing.contract import StoreContract
+
+__all__ = ["StoreContract"]
+
+# Under pytest, a broken promise shows both sides of the comparison; pytest itself is not needed.
+if _pytest := sys.modules.get("pytest"):
+    _pytest.register_assert_rewrite("holdfast.testing.contract")
+
+
+def __getattr__(name: str) -> Any:
+    if name != "StoreContract":
+        raise AttributeError(f"module 'holdfast.testing' has no attribute {name!r}")
+    from holdfast.testing.contract import StoreContract
+
+    return StoreContract

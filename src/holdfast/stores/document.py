@@ -1,0 +1,120 @@
+"""The document of a session: what its record says besides the counters that every append moves.
+
+    {"v":1,"id":"...","key":"cli:direct","agent":"helper","created":1763262000000000,...}
+
+| name                                   | value                                              |
+|----------------------------------------|----------------------------------------------------|
+| v                                      | the version of this table: 1                       |
+| tenant, id, key, agent, parent         | text; absent when empty                            |
+| settings, metadata, counters           | objects; absent when empty                         |
+| tools                                  | the declarations, a list of objects                |
+| ttl                                    | microseconds; absent: for ever                     |
+| created                                | microseconds since 1970                            |
+
+It is kept with a digest of its bytes. Key, agent and the like stand a second time in the columns
+of a table, to be found by; the document is what counts, and the two are compared on loading.
+"""
+
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import Corrupt, FormatTooNew, InvalidInput
+from holdfast.frozen import EMPTY, FrozenDict, decode_hook
+from holdfast.settings import Settings
+from holdfast.stores.values import Record
+
+VERSION = 1
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+
+class Document(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The fields of the table above."""
+
+    v: int
+    id: str
+    key: str
+    created: int
+    tenant: str = ""
+    agent: str = ""
+    parent: str = ""
+    settings: FrozenDict = EMPTY
+    metadata: FrozenDict = EMPTY
+    counters: FrozenDict = EMPTY
+    tools: tuple[FrozenDict, ...] = ()
+    ttl: int | None = None
+
+
+_decode = msgspec.json.Decoder(Document, dec_hook=decode_hook).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def micros(time: datetime) -> int:
+    """Microseconds since 1970."""
+    return (time - _EPOCH) // MICROSECOND
+
+
+def time_at(micros: int) -> datetime:
+    """The time that so many microseconds since 1970 are."""
+    return _EPOCH + timedelta(microseconds=micros)
+
+
+def document_of(record: Record, tenant: str, created: int) -> Document:
+    """The document of a record that a caller gave."""
+    return Document(
+        v=VERSION,
+        id=record.id,
+        key=record.key,
+        created=created,
+        tenant=tenant,
+        agent=record.agent,
+        parent=record.parent or "",
+        settings=FrozenDict(record.settings.values),
+        metadata=record.metadata,
+        counters=record.counters,
+        tools=record.tools,
+        ttl=None if record.ttl is None else record.ttl // MICROSECOND,
+    )
+
+
+def fields_of(document: Document) -> dict[str, Any]:
+    """What the document says, as the fields of a Record."""
+    return {
+        "key": document.key,
+        "id": document.id,
+        "agent": document.agent,
+        "settings": Settings.of(document.settings),
+        "metadata": document.metadata,
+        "tools": document.tools,
+        "counters": document.counters,
+        "ttl": None if document.ttl is None else timedelta(microseconds=document.ttl),
+        "parent": document.parent or None,
+        "created_at": time_at(document.created),
+    }
+
+
+def write_document(document: Document) -> tuple[bytes, bytes]:
+    """The bytes of a document, and their digest."""
+    body = _encode(document)
+    return body, digest(body)
+
+
+def read_document(body: bytes, sealed: bytes, where: str) -> Document:
+    """The document in `body`, or Corrupt when it is not what was written."""
+    if digest(body) != sealed:
+        raise Corrupt(where, "its record is not what was written")
+    try:
+        document = _decode(body)
+    except (msgspec.MsgspecError, InvalidInput, UnicodeDecodeError, RecursionError) as error:
+        raise Corrupt(where, f"its record cannot be read: {error}") from error
+    if document.v > VERSION:
+        raise FormatTooNew(where, document.v, VERSION)
+    return document
+
+
+def digest(body: bytes) -> bytes:
+    """16 bytes that tell this document from any other."""
+    return blake2b(body, digest_size=16, person=b"holdfast.record").digest()

@@ -1,0 +1,441 @@
+"""What every store does before and after its rows: checks arguments, packs entries, makes pages.
+
+A backend brings a `Shelf` and two ways to use it: `_write`, which runs a request inside a
+transaction that is on disk when it returns, and `_read`, which runs a function on what was
+committed at one moment.
+"""
+
+import re
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+import msgspec
+
+from holdfast import codec, ids, text
+from holdfast.entries import ENTRY_TYPES, Entry, UnknownEntry
+from holdfast.errors import InvalidInput, SessionNotFound, TooLarge
+from holdfast.frozen import EMPTY, freeze
+from holdfast.identity import NO_TIME, settled_time
+from holdfast.keys import check_key
+from holdfast.stores import blobs, requests, views
+from holdfast.stores.base import GRACE, Tenant
+from holdfast.stores.changes import checked as check_changes
+from holdfast.stores.document import document_of, micros, write_document
+from holdfast.stores.requests import EXPIRE_MAX, Packed, Request
+from holdfast.stores.shelf import Shelf
+from holdfast.stores.values import (
+    MAIN,
+    Appended,
+    Chunk,
+    Expired,
+    Found,
+    Lease,
+    Limits,
+    Page,
+    Problem,
+    Record,
+    Stored,
+    Summary,
+    Verified,
+    check_ttl,
+)
+
+_Result = TypeVar("_Result")
+_LIST_PAGE = re.compile(r"l(-?[0-9]{1,18})\.([0-9]{1,18})")
+_SEARCH_PAGE = re.compile(r"s([0-9]{1,18})")
+_WATCH_STEP = 1_000
+_LARGEST = 2**63 - 1
+_KINDS: dict[type, str] = {kind: kind.__name__.lower() for kind in ENTRY_TYPES}
+_encode = msgspec.json.Encoder().encode
+_record = codec.record
+
+
+class Front(Tenant):
+    """The operations of one tenant, over whatever keeps the rows."""
+
+    def __init__(self, name: str, limits: Limits) -> None:
+        _check_name(name, "tenant", limits, is_empty_allowed=True)
+        self.name = name
+        self._limits = limits
+
+    @abstractmethod
+    async def _write(self, request: Request[_Result]) -> _Result:
+        """Run a request in a transaction; when this returns it is committed."""
+
+    @abstractmethod
+    async def _read(self, function: Callable[[Shelf], _Result], rows: int = 1) -> _Result:
+        """Run a function on what is committed now. `rows` is about how many it goes over."""
+
+    @abstractmethod
+    async def _changed(self) -> None:
+        """Return when something may have been written by anybody; soon in any case."""
+
+    # Sessions
+
+    async def create(
+        self,
+        record: Record,
+        entries: Sequence[Entry] = (),
+        *,
+        keep_times: bool = False,
+        replace_expired: bool = False,
+    ) -> Record:
+        _check_kind(record, "record", Record)
+        _check_kind(keep_times, "keep_times", bool)
+        _check_kind(replace_expired, "replace_expired", bool)
+        now = _now()
+        created, updated = (
+            now if not keep_times or time is NO_TIME else micros(time)
+            for time in (record.created_at, record.updated_at)
+        )
+        size = len(write_document(document_of(record, self.name, created))[0])
+        _check_size("a record, in bytes,", size, self._limits.record_bytes)
+        packed = self._pack(entries)
+        return await self._write(
+            requests.Create(self.name, now, record, packed, updated, created, replace_expired)
+        )
+
+    async def load(self, key: str) -> Record:
+        check_key(key)
+        now = _now()
+        return await self._read(lambda shelf: views.load(shelf, self.name, key, now))
+
+    async def update(
+        self, id: str, changes: Mapping[str, Any], expect: Mapping[str, Any] | None = None
+    ) -> Record:
+        wanted = check_changes(changes, "changes")
+        expected = EMPTY if expect is None else check_changes(expect, "expect")
+        limit = self._limits.record_bytes
+        _check_size("changes, in bytes,", len(_encode(wanted)), limit)
+        return await self._write(
+            requests.Update(self.name, _now(), _id(id), wanted, expected, limit)
+        )
+
+    async def delete(self, id: str) -> bool:
+        return await self._write(requests.Delete(self.name, _now(), _id(id)))
+
+    async def clear(self, id: str) -> Record:
+        return await self._write(requests.Clear(self.name, _now(), _id(id)))
+
+    async def list(
+        self,
+        *,
+        agent: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 50,
+        page: str | None = None,
+    ) -> Page[Summary]:
+        if agent is not None:
+            _check_text(agent, "agent")
+        if metadata is not None:
+            _check_kind(metadata, "metadata", Mapping)
+        wanted = freeze(metadata or {}, "metadata")
+        first = None if since is None else micros(settled_time(since, "since"))
+        last = None if until is None else micros(settled_time(until, "until"))
+        self._check_limit(limit)
+        before = None
+        if (found := _check_page(page, _LIST_PAGE)) is not None:
+            before = (int(found[1]), int(found[2]))
+        return await self._read(
+            lambda shelf: views.listed(
+                shelf,
+                self.name,
+                agent=agent,
+                metadata=wanted,
+                since=first,
+                until=last,
+                before=before,
+                limit=limit,
+            ),
+            rows=10_000 if wanted else limit,
+        )
+
+    async def expire(self, now: datetime | None = None, *, grace: timedelta = GRACE) -> Expired:
+        at = _now() if now is None else micros(settled_time(now, "now"))
+        _check_kind(grace, "grace", timedelta)
+        if grace < timedelta(0):
+            raise InvalidInput("grace", f"is from zero up, not {grace}")
+        marked = deleted = 0
+        while True:  # in transactions of bounded size, so that others get their turn
+            done = await self._write(requests.Expire(self.name, at, grace))
+            marked, deleted = marked + done.marked, deleted + done.deleted
+            if done.marked + done.deleted < EXPIRE_MAX:
+                return Expired(marked, deleted, done.stopped)
+
+    async def verify(self, id: str | None = None) -> Verified:
+        if id is not None:
+            _id(id)
+            entries, wrong = await self._read(lambda shelf: self._verify_one(shelf, id), rows=10**6)
+            return Verified(1, entries, tuple(wrong))
+        sessions = entries = 0
+        problems: list[Problem] = []
+        page: str | None = None
+        while True:
+            listed = await self.list(page=page, limit=self._limits.page)
+            for each in listed.items:
+                try:
+                    found = await self.verify(each.id)
+                except SessionNotFound:  # deleted meanwhile
+                    continue
+                sessions, entries = sessions + 1, entries + found.entries
+                problems += found.problems
+            if (page := listed.next) is None:
+                return Verified(sessions, entries, tuple(problems))
+
+    def _verify_one(self, shelf: Shelf, id: str) -> tuple[int, Sequence[Problem]]:
+        return views.problems(shelf, views.head_of(shelf, self.name, id))
+
+    # Entries
+
+    async def append(
+        self,
+        id: str,
+        entries: Sequence[Entry],
+        *,
+        branch: str = MAIN,
+        after: int | None = None,
+        lease: Lease | None = None,
+        once: str | None = None,
+        finish: bool = False,
+    ) -> Appended:
+        _check_text(branch, "branch")
+        if after is not None:
+            after = _count(after, "after")
+        _check_kind(finish, "finish", bool)
+        if lease is not None:
+            self._check_lease(lease, id)
+        elif finish:
+            raise InvalidInput("finish", "needs a lease: it gives that back")
+        packed = self._pack(entries)
+        content = b""
+        if once is not None:
+            _check_name(once, "once", self._limits)
+            content = b"\n".join(_content(kind, whole) for kind, whole, *_ in packed)
+        return await self._write(
+            requests.Append(
+                self.name, _now(), _id(id), branch, packed, after, lease, once, content, finish
+            )
+        )
+
+    async def branch(self, id: str, name: str, *, parent: str, at: int, use: bool = True) -> Record:
+        _check_name(name, "name", self._limits)
+        _check_text(parent, "parent")
+        at = _count(at, "at")
+        _check_kind(use, "use", bool)
+        return await self._write(
+            requests.OpenBranch(self.name, _now(), _id(id), name, parent, at, use)
+        )
+
+    async def read(
+        self,
+        id: str,
+        branch: str = MAIN,
+        start: int = 0,
+        stop: int | None = None,
+        *,
+        kind: str | None = None,
+    ) -> tuple[Stored, ...]:
+        _check_text(branch, "branch")
+        start = _count(start, "start")
+        if stop is not None:
+            stop = max(_count(stop, "stop"), start)
+        if kind is not None:
+            _check_text(kind, "kind")
+        _id(id)
+
+        def read(shelf: Shelf) -> tuple[Stored, ...]:
+            head = views.head_of(shelf, self.name, id)
+            return views.read(shelf, head, branch, start, stop, kind)
+
+        return await self._read(read, rows=10**6 if stop is None else stop - start)
+
+    async def tail(self, id: str, branch: str = MAIN, count: int = 50) -> tuple[Stored, ...]:
+        _check_text(branch, "branch")
+        count = _count(count, "count")
+        _id(id)
+
+        def tail(shelf: Shelf) -> tuple[Stored, ...]:
+            return views.tail(shelf, views.head_of(shelf, self.name, id), branch, count)
+
+        return await self._read(tail, rows=count)
+
+    async def erase(self, id: str, seqs: Sequence[int]) -> int:
+        _check_kind(seqs, "seqs", (list, tuple, range))
+        for seq in seqs:
+            if type(seq) is not int or not 0 < seq <= _LARGEST:
+                raise InvalidInput("seqs", f"holds seqs, from 1 up, not {seq!r}")
+        return await self._write(requests.Erase(self.name, _now(), _id(id), sorted(set(seqs))))
+
+    async def search(
+        self,
+        query: str,
+        *,
+        session: str | None = None,
+        limit: int = 20,
+        page: str | None = None,
+    ) -> Page[Found]:
+        _check_text(query, "query")
+        if session is not None:
+            _id(session)
+        self._check_limit(limit)
+        found = _check_page(page, _SEARCH_PAGE)
+        before = None if found is None else int(found[1])
+        return await self._read(
+            lambda shelf: views.found(shelf, self.name, query, session, before, limit),
+            rows=10_000,
+        )
+
+    def watch(self, id: str, after: int | None = None) -> AsyncIterator[Stored | Chunk]:
+        if after is not None:
+            after = _count(after, "after")
+        return self._watch(_id(id), after)
+
+    async def _watch(self, id: str, after: int | None) -> AsyncIterator[Stored | Chunk]:
+        token = number = 0
+
+        def news(shelf: Shelf) -> tuple[Sequence[Stored], Sequence[Chunk]]:
+            assert after is not None
+            return views.news(shelf, self.name, id, after, (token, number), _WATCH_STEP)
+
+        if after is None:
+            after = await self._read(lambda shelf: views.head_of(shelf, self.name, id).seq)
+        while True:
+            entries, chunks = await self._read(news, rows=_WATCH_STEP)
+            for stored in entries:
+                after = stored.seq
+                yield stored
+            for chunk in chunks:
+                token, number = chunk.token, chunk.number
+                yield chunk
+            if not entries and not chunks:
+                await self._changed()
+
+    # Turns
+
+    async def begin(self, id: str, owner: str, ttl: timedelta, draft: Mapping[str, Any]) -> Lease:
+        _check_name(owner, "owner", self._limits, is_empty_allowed=True)
+        _check_kind(ttl, "ttl", timedelta)
+        check_ttl(ttl)
+        _check_kind(draft, "draft", Mapping)
+        body = _encode(freeze(draft, "draft"))
+        _check_size("a draft, in bytes,", len(body), self._limits.entry_bytes)
+        return await self._write(requests.Begin(self.name, _now(), _id(id), owner, ttl, body))
+
+    async def journal(self, lease: Lease, chunk: str) -> None:
+        id = self._check_lease(lease)
+        _check_text(chunk, "chunk")
+        _check_size("a chunk, in bytes,", len(chunk.encode()), self._limits.chunk_bytes)
+        await self._write(requests.Journal(self.name, _now(), id, lease, chunk))
+
+    async def renew(self, lease: Lease, ttl: timedelta | None = None) -> Lease:
+        id = self._check_lease(lease)
+        check_ttl(ttl)
+        return await self._write(
+            requests.Renew(self.name, _now(), id, lease, lease.ttl if ttl is None else ttl)
+        )
+
+    async def release(self, lease: Lease, *, drop: bool = False) -> None:
+        id = self._check_lease(lease)
+        _check_kind(drop, "drop", bool)
+        await self._write(requests.Release(self.name, _now(), id, lease, drop))
+
+    # Arguments
+
+    def _pack(self, entries: Sequence[Entry]) -> Sequence[Packed]:
+        """The entries as they are stored."""
+        _check_kind(entries, "entries", (list, tuple))
+        _check_size("a batch, in entries,", len(entries), self._limits.entries)
+        bytes_max = self._limits.entry_bytes
+        packed: list[Packed] = []
+        for entry in entries:
+            if type(entry) not in _KINDS:
+                raise InvalidInput("entries", f"holds a {type(entry).__name__}, which is no entry")
+            kind = entry.kind if type(entry) is UnknownEntry else _KINDS[type(entry)]
+            whole = _record(entry)
+            if len(whole) < blobs.SIZE_MIN:
+                packed.append((kind, whole, whole, None, {}))
+            else:
+                _check_size("an entry, in bytes,", len(whole), bytes_max)
+                packed.append((kind, whole, *blobs.cut(whole)))
+        return packed
+
+    def _check_lease(self, lease: Lease, id: str | None = None) -> str:
+        _check_kind(lease, "lease", Lease)
+        if id is not None and lease.session_id != id:
+            raise InvalidInput("lease", "is one on another session")
+        return _id(lease.session_id)
+
+    def _check_limit(self, limit: int) -> None:
+        if type(limit) is not int or limit < 1:
+            raise InvalidInput("limit", f"is a whole number from 1 up, not {limit!r}")
+        _check_size("limit", limit, self._limits.page)
+
+
+def _now() -> int:
+    return micros(ids.now())
+
+
+def _id(id: str) -> str:
+    if type(id) is not str:
+        raise InvalidInput("id", f"is a string, not {type(id).__name__}")
+    text.check(id, "id")
+    return id
+
+
+def _content(kind: str, payload: bytes) -> bytes:
+    """What an entry says, whoever made it when: without its id and time."""
+    said = msgspec.json.decode(payload)
+    fields = said.get(kind)
+    for each in (fields, fields.get("replacement") if isinstance(fields, dict) else None):
+        if isinstance(each, dict):
+            each.pop("id", None)
+            each.pop("timestamp", None)
+    return _encode(said)
+
+
+def _check_kind(value: object, what: str, kind: type | tuple[type, ...]) -> None:
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        names = " or ".join(each.__name__ for each in kinds)
+        raise InvalidInput(what, f"is a {names}, not {type(value).__name__}")
+
+
+def _check_text(value: object, what: str) -> None:
+    if type(value) is not str:
+        raise InvalidInput(what, f"is a string, not {type(value).__name__}")
+    text.check(value, what)
+
+
+def _check_name(
+    value: object, what: str, limits: Limits, *, is_empty_allowed: bool = False
+) -> None:
+    _check_text(value, what)
+    assert isinstance(value, str)
+    if not value and not is_empty_allowed:
+        raise InvalidInput(what, "is empty")
+    _check_size(f"{what}, in bytes,", len(value.encode()), limits.name_bytes)
+
+
+def _count(value: object, what: str) -> int:
+    """A number from 0 up; one that is larger than any log is as good as the largest."""
+    if type(value) is not int or value < 0:
+        raise InvalidInput(what, f"is a whole number from 0 up, not {value!r}")
+    return min(value, _LARGEST)
+
+
+def _check_size(what: str, size: int, size_max: int) -> None:
+    if size > size_max:
+        raise TooLarge(what, size, size_max)
+
+
+def _check_page(page: object, form: re.Pattern[str]) -> re.Match[str] | None:
+    if page is None:
+        return None
+    found = form.fullmatch(page) if type(page) is str else None
+    if found is None:
+        raise InvalidInput("page", "is not one that this list has given: begin without it")
+    return found
