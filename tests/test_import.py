@@ -52,12 +52,34 @@ def test_importing_holdfast_loads_no_event_loop_and_no_module_of_its_own():
     assert {name for name in modules if name.startswith("holdfast.")} == set()
 
 
-def test_all_public_names_need_no_event_loop_and_no_optional_dependency():
-    """msgspec is the one dependency; what it loads itself depends on what is installed."""
+def test_values_and_history_need_no_event_loop():
+    """Only what does I/O does: sessions, the manager, and what opens them."""
+    code = (
+        "import holdfast\nfor name in holdfast.__all__:\n"
+        "    if name not in ('Session', 'SessionManager', 'open'): getattr(holdfast, name)"
+    )
+
+    assert "asyncio" not in loaded(code)
+
+
+def test_all_public_names_need_no_dependency_but_msgspec():
+    """SQLAlchemy is loaded when a SQL store is opened, and not before. What msgspec loads itself
+    depends on what is installed.
+    """
     modules = loaded(TOUCH_ALL)
 
-    assert "asyncio" not in modules
     assert third_party(modules) <= third_party(loaded("import msgspec"))
+
+
+def test_the_memory_store_needs_no_sql():
+    modules = loaded(
+        "import asyncio, holdfast\n"
+        "async def main(): await holdfast.open('memory:')\n"
+        "asyncio.run(main())"
+    )
+
+    assert "holdfast.stores.memory" in modules
+    assert not {"sqlalchemy", "sqlite3"} & modules
 
 
 def test_the_probe_sees_what_is_loaded():

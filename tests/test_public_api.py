@@ -38,6 +38,10 @@ BUILT = (
     "Settings",
     "CancelToken",
     "History",
+    "Session",
+    "SessionManager",
+    "open_store",
+    "open",
     "HoldfastError",
 )
 

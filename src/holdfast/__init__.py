@@ -9,8 +9,11 @@ if TYPE_CHECKING:
     from holdfast.cancel import CancelToken
     from holdfast.errors import HoldfastError
     from holdfast.history import History
+    from holdfast.manager import SessionManager, open
     from holdfast.messages import Message, Role, ToolCall
+    from holdfast.session import Session
     from holdfast.settings import Settings
+    from holdfast.stores import open_store
     from holdfast.tools import Tool, tool
     from holdfast.usage import Usage
 
@@ -20,10 +23,14 @@ __all__ = [
     "HoldfastError",
     "Message",
     "Role",
+    "Session",
+    "SessionManager",
     "Settings",
     "Tool",
     "ToolCall",
     "Usage",
+    "open",
+    "open_store",
     "tool",
 ]
 
@@ -33,10 +40,14 @@ _HOMES = {
     "HoldfastError": "errors",
     "Message": "messages",
     "Role": "messages",
+    "Session": "session",
+    "SessionManager": "manager",
     "Settings": "settings",
     "Tool": "tools",
     "ToolCall": "messages",
     "Usage": "usage",
+    "open": "manager",
+    "open_store": "stores",
     "tool": "tools",
 }
 

@@ -1,0 +1,13 @@
+"""Sessions in one SQLite file: the default store.
+
+| module     | what it holds                                                          |
+|------------|------------------------------------------------------------------------|
+| `store`    | `SQLiteStore`: who writes, who reads, and when the index is filled     |
+| `shelf`    | one transaction on one connection                                      |
+| `tables`   | the tables, and every statement that is run on them                    |
+| `formats`  | the versions of the format, and how a file gets from one to the next   |
+| `search`   | the search index                                                       |
+| `pool`     | the connections that read                                              |
+| `file`     | the file: making it, checking it, its lock, its WAL, forking           |
+| `settings`, `header`, `wal`, `errors` | what `file` knows of SQLite                 |
+"""

@@ -1,0 +1,93 @@
+"""The connections of one process to its file: one that writes, and some that read.
+
+They are made when they are needed, and made anew after one has failed, because a handle that saw a
+failing disk is not to be trusted. None is carried across a fork: before it, what is in flight is
+finished and all are closed.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from holdfast.errors import StoreError, StoreUnavailable
+from holdfast.stores.sqlite.errors import is_fatal
+from holdfast.stores.sqlite.file import SQLiteFile
+
+
+class Pool:
+    """Connections to lend. `limit` is how many may be out at a time."""
+
+    def __init__(self, file: SQLiteFile, limit: int) -> None:
+        self._file = file
+        self._limit = limit
+        self._free: list[sqlite3.Connection] = []
+        self._out = 0
+        self._changed = threading.Condition()
+        self._is_closed = False
+
+    @contextmanager
+    def lend(self) -> Iterator[sqlite3.Connection]:
+        """A connection for the length of a block; it comes back without a transaction."""
+        db = self._take()
+        try:
+            yield db
+        except BaseException as error:
+            self._give(None if is_fatal(error) or not _is_clean(db) else db, db)
+            raise
+        else:
+            self._give(db if _is_clean(db) else None, db)
+
+    def close(self) -> None:
+        """Wait for what is out, and close everything. Nothing is lent any more until `open`."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.wait_for(lambda: not self._out)
+            free, self._free = self._free, []
+        for db in free:
+            self._file.close(db)
+
+    def open(self) -> None:
+        """Lend again."""
+        self._is_closed = False
+
+    def forget(self) -> None:
+        """In a forked child: nothing is out here, whatever was out in the parent."""
+        self._changed = threading.Condition()
+        self._free, self._out = [], 0
+
+    def _take(self) -> sqlite3.Connection:
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_closed or self._free or self._out < self._limit)
+            if self._is_closed:
+                raise StoreUnavailable(self._file.where, "the store is closed")
+            self._out += 1
+            if self._free:
+                return self._free.pop()
+        try:
+            return self._file.connect()
+        except BaseException:
+            with self._changed:
+                self._out -= 1
+                self._changed.notify_all()
+            raise
+
+    def _give(self, kept: sqlite3.Connection | None, db: sqlite3.Connection) -> None:
+        if kept is None:
+            with suppress(StoreError):  # it failed before, and is given up
+                self._file.close(db)
+        with self._changed:
+            if kept is not None:
+                self._free.append(kept)
+            self._out -= 1
+            self._changed.notify_all()
+
+
+def _is_clean(db: sqlite3.Connection) -> bool:
+    """Whether the connection is outside of any transaction now."""
+    try:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+    except sqlite3.Error:
+        return False
+    return True

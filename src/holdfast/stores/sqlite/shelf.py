@@ -1,0 +1,376 @@
+"""The shelf of the SQLite store: one transaction on one connection.
+
+What appends do most is gathered and written together: `fetch` loads the heads of a whole batch
+with one SELECT, and rows, heads and branches that were saved go out in bulk with `flush`. Whatever
+reads rows flushes first, so that everything put is found.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import timedelta
+
+from holdfast.errors import Corrupt
+from holdfast.stores import views
+from holdfast.stores.blobs import digests, fill
+from holdfast.stores.chain import salts
+from holdfast.stores.head import Head, Line, Row
+from holdfast.stores.owners import Owners, moment
+from holdfast.stores.shelf import Fields, Linked, Listed, Once, Shelf
+from holdfast.stores.sqlite import search as index
+from holdfast.stores.sqlite import tables as sql
+from holdfast.stores.sqlite.wiping import write_anew
+from holdfast.stores.values import Appended
+
+_EVER = 2**63 - 1
+_MS = timedelta(milliseconds=1)
+_FETCH_MAX = 256
+_FIELDS = 16  # of a Head, in a row that goes on with a branch
+
+
+class SQLiteShelf(Shelf):
+    """Rows in SQLite.
+
+    `written` counts the rows that were written. `is_purging` tells that something was removed that
+    no file may hold any more, and `removed` are the salts of such rows.
+    """
+
+    def __init__(self, db: sqlite3.Connection, owners: Owners) -> None:
+        self._db = db
+        self._owners = owners
+        self._heads: dict[tuple[str, str], Head] = {}
+        self._all_lines: set[int] = set()
+        self._rows: list[tuple[object, ...]] = []
+        self._moved: dict[int, Head] = {}
+        self._grown: dict[tuple[int, int], Line] = {}
+        self.is_purging = False
+        self.removed: list[bytes] = []
+        self.written = 0
+
+    def fetch(self, ids: Iterable[str]) -> None:
+        """Load the heads with these ids, whoever's they are, and the branches in use."""
+        wanted = list(dict.fromkeys(ids))
+        for start in range(0, len(wanted), _FETCH_MAX):
+            some = wanted[start : start + _FETCH_MAX]
+            size = 1 << (len(some) - 1).bit_length()  # few sizes: few statements to prepare
+            some += some[:1] * (size - len(some))
+            for row in self._db.execute(sql.find_heads(size), some):
+                head = self._shared(row[:_FIELDS])
+                if row[_FIELDS] is not None:
+                    line = Line(*row[_FIELDS:])
+                    head.lines.setdefault(line.name, line)
+
+    def flush(self) -> None:
+        """Write what was gathered."""
+        if self._rows:
+            rows, self._rows = self._rows, []
+            self.written += len(rows)
+            self._db.executemany(sql.INSERT_ROW, rows)
+        if self._grown:
+            grown, self._grown = self._grown, {}
+            self._db.executemany(
+                sql.UPDATE_LINE,
+                [(line.head, line.count, line.link, *place) for place, line in grown.items()],
+            )
+        if self._moved:
+            moved, self._moved = self._moved, {}
+            self.written += len(moved)
+            self._db.executemany(sql.UPDATE_SESSION, [_moved(head) for head in moved.values()])
+
+    def unindexed(self) -> int:
+        """How many entries, at most, are not in the search index yet."""
+        return index.pending(self._db)
+
+    def index(self, limit: int) -> int:
+        """Index some more entries; how many it went over."""
+        self.flush()
+        done = index.fill(self._db, limit, self._record_at)
+        if done < limit:
+            index.purge(self._db)  # of what was deleted meanwhile, now that there is time
+        return done
+
+    def _record_at(self, rid: int, payload: bytes) -> bytes:
+        holes, session = self._db.execute(sql.FIND_HOLES, (rid,)).fetchone()
+        return fill(payload, holes, lambda digest: self._blob(session, digest), f"row {rid}")
+
+    def damage(self) -> list[str]:
+        """What SQLite itself finds wrong with the file."""
+        found = [str(row[0]) for row in self._db.execute("PRAGMA integrity_check")]
+        strays = self._db.execute("PRAGMA foreign_key_check").fetchall()
+        return [each for each in found if each != "ok"] + [
+            f"row {row} of table {table} belongs to no session" for table, row, *_ in strays
+        ]
+
+    def _shared(self, fields: Sequence[object]) -> Head:
+        """The one Head of this session in this transaction."""
+        return self._heads.setdefault((fields[1], fields[2]), Head(*fields))  # type: ignore[arg-type]
+
+    # Sessions
+
+    def find(self, tenant: str, id: str) -> Head | None:
+        if (tenant, id) not in self._heads:
+            self.fetch([id])
+        return self._heads.get((tenant, id))
+
+    def find_key(self, tenant: str, key: str) -> Head | None:
+        row = self._db.execute(sql.FIND_KEY, (tenant, key)).fetchone()
+        return None if row is None else self._shared(row)
+
+    def insert(self, head: Head, body: bytes, sealed: bytes) -> None:
+        agent, *moved, _ = _moved(head)
+        values = (head.tenant, head.id, head.key, agent, head.created, *moved)
+        done = self._db.execute(sql.INSERT_SESSION, values)
+        assert done.lastrowid is not None
+        head.number = done.lastrowid
+        self._heads[head.tenant, head.id] = head
+        self._all_lines.add(head.number)
+        self._db.execute(sql.INSERT_DOCUMENT, (head.number, body, sealed))
+        for line in head.lines.values():
+            self.add_line(head, line)
+
+    def save(self, head: Head) -> None:
+        self._moved[head.number] = head
+
+    def delete(self, head: Head) -> None:
+        self._empty(head)
+        self._db.execute(sql.DELETE_SESSION, (head.number,))
+        self._moved.pop(head.number, None)
+        del self._heads[head.tenant, head.id]
+
+    def document(self, head: Head) -> tuple[bytes, bytes]:
+        row = self._db.execute(sql.FIND_DOCUMENT, (head.number,)).fetchone()
+        if row is None:
+            raise Corrupt(f"session {head.key!r}", "its record is missing")
+        body, sealed = row
+        return body, sealed
+
+    def save_document(self, head: Head, body: bytes, sealed: bytes) -> None:
+        self._db.execute(sql.UPDATE_DOCUMENT, (body, sealed, head.number))
+
+    def newest(
+        self,
+        tenant: str,
+        *,
+        agent: str | None,
+        since: int | None,
+        until: int | None,
+        before: tuple[int, int] | None,
+        limit: int,
+    ) -> Sequence[Listed]:
+        is_bounded = since is not None or until is not None
+        values: list[object] = [tenant]
+        if agent is not None:
+            values.append(agent)
+        if is_bounded:
+            values += [-_EVER if since is None else since, _EVER if until is None else until]
+        values += [*((_EVER, _EVER) if before is None else before), limit]
+        rows = self._db.execute(sql.NEWEST[agent is not None, is_bounded], values)
+        return [Listed(Head(*row[:_FIELDS]), row[-2], row[-1]) for row in rows]
+
+    def overdue(self, tenant: str, now: int, marked: int, limit: int) -> Sequence[Head]:
+        self.flush()
+        rows = self._db.execute(sql.OVERDUE, (tenant, now, marked, now, limit))
+        return [self._shared(row) for row in rows.fetchall()]
+
+    # Branches
+
+    def line(self, head: Head, name: str) -> Line | None:
+        if name not in head.lines and head.number not in self._all_lines:
+            row = self._db.execute(sql.FIND_LINE, (head.number, name)).fetchone()
+            if row is not None:
+                head.lines[name] = Line(*row)
+        return head.lines.get(name)
+
+    def lines(self, head: Head) -> dict[str, Line]:
+        if head.number not in self._all_lines:
+            for row in self._db.execute(sql.FIND_LINES, (head.number,)):
+                line = Line(*row)
+                head.lines.setdefault(line.name, line)
+            self._all_lines.add(head.number)
+        return head.lines
+
+    def add_line(self, head: Head, line: Line) -> None:
+        head.lines[line.name] = line
+        self._db.execute(
+            sql.INSERT_LINE,
+            (
+                *(head.number, line.number, line.name, line.parent, line.fork, line.base),
+                *(line.head, line.count, line.link),
+            ),
+        )
+
+    def save_line(self, head: Head, line: Line) -> None:
+        self._grown[head.number, line.number] = line
+
+    # Entries
+
+    def add_rows(self, head: Head, rows: Sequence[Row]) -> None:
+        number = head.number
+        self._rows += [(number, *row) for row in rows]
+
+    def row(self, head: Head, seq: int) -> Row | None:
+        self.flush()
+        row = self._db.execute(sql.FIND_ROW, (head.number, seq)).fetchone()
+        return None if row is None else Row._make(row)
+
+    def rows(self, head: Head, branch: int, after: int, last: int) -> Iterator[Fields]:
+        self.flush()
+        return self._db.execute(sql.FIND_ROWS, (head.number, branch, after, last))
+
+    def rows_after(self, head: Head, after: int, limit: int) -> Sequence[Linked]:
+        self.flush()
+        return _linked(self._db.execute(sql.FIND_NEWS, (head.number, after, limit)))
+
+    def folds(self, head: Head, branch: int, after: int, last: int) -> Sequence[Linked]:
+        self.flush()
+        return _linked(self._db.execute(sql.FIND_FOLDS, (head.number, branch, after, last)))
+
+    def place(self, head: Head, branch: int, position: int) -> int:
+        self.flush()
+        row = self._db.execute(sql.FIND_PLACE, (head.number, branch, position)).fetchone()
+        return 0 if row is None else int(row[0])
+
+    def erase_rows(self, head: Head, rows: Sequence[tuple[Row, bytes]]) -> None:
+        self._forget_words(head, [row for row, _ in rows])
+        self._db.executemany(
+            sql.ERASE_ROW, [(None, None, seal, None, head.number, row.seq) for row, seal in rows]
+        )
+        self._db.executemany(
+            sql.FORGET_ONCE, [(None, None, head.number, row.seq, row.seq) for row, _ in rows]
+        )
+        self.removed += [row.salt for row, _ in rows if row.salt is not None]
+        for digest in (digest for row, _ in rows for digest in digests(row.holes)):
+            self._db.execute(sql.COUNT_BLOB, (-1, head.number, digest))
+            self.removed += [
+                salt for (salt,) in self._db.execute(sql.FIND_UNUSED_BLOB, (head.number, digest))
+            ]
+            self._db.execute(sql.DELETE_BLOB, (head.number, digest))
+        self._purge()
+
+    def clear(self, head: Head) -> None:
+        self.removed += [salt for (salt,) in self._db.execute(sql.SOME_SALTS, (head.number,))]
+        self._empty(head)
+        for statement in (sql.DELETE_LINES, sql.DELETE_ONCE, sql.DELETE_DRAFT, sql.DELETE_BLOBS):
+            self._db.execute(statement, (head.number,))
+        head.lines.clear()
+        self._all_lines.add(head.number)
+        self._purge()
+
+    def _empty(self, head: Head) -> None:
+        """Remove all entries of a session, from the log and from the index."""
+        self.flush()
+        rows = [Row._make(row[1:]) for row in self._db.execute(sql.FIND_ALL, (head.number,))]
+        self._forget_words(head, rows)
+        self._db.execute(sql.DELETE_ROWS, (head.number,))
+        index.settle(self._db)
+
+    def _forget_words(self, head: Head, rows: Sequence[Row]) -> None:
+        """Take rows out of the search index."""
+        said = []
+        for row in rows:
+            if row.kind == "message" and row.payload is not None:
+                (rid,) = self._db.execute(sql.FIND_RID, (head.number, row.seq)).fetchone()
+                said.append((rid, head.number, head.tenant, views.payload(self, head, row)))
+        index.remove(self._db, said)
+
+    def _purge(self) -> None:
+        """What was removed is not to be in any file."""
+        index.purge(self._db)
+        write_anew(self._db, ("drafts",))  # where some of it may have begun
+        self.is_purging = True
+
+    # Large texts
+
+    def blob(self, head: Head, digest: bytes) -> bytes | None:
+        return self._blob(head.number, digest)
+
+    def _blob(self, session: int, digest: bytes) -> bytes | None:
+        row = self._db.execute(sql.FIND_BLOB, (session, digest)).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def add_blob(self, head: Head, digest: bytes, data: bytes) -> None:
+        more = self._db.execute(sql.COUNT_BLOB, (1, head.number, digest))
+        if not more.rowcount:
+            values = (head.number, digest, 1, salts(1)[0], data)
+            self._db.execute(sql.INSERT_BLOB, values)
+
+    # Named appends
+
+    def once(self, head: Head, name: str) -> Once | None:
+        row = self._db.execute(sql.FIND_ONCE, (head.number, name)).fetchone()
+        if row is None:
+            return None
+        salt, digest, first, last, branch, messages = row
+        return Once(salt, digest, Appended(first, last, branch, messages))
+
+    def add_once(self, head: Head, name: str, once: Once) -> None:
+        values = (head.number, name, once.salt, once.digest, *once.result)
+        self._db.execute(sql.INSERT_ONCE, values)
+
+    # Drafts
+
+    def draft(self, head: Head) -> tuple[bytes, list[str]] | None:
+        rows = self._db.execute(sql.FIND_DRAFT, (head.number, -1)).fetchall()
+        if not rows:
+            return None
+        return rows[0][1], [data.decode() for _, data in rows[1:]]
+
+    def save_draft(self, head: Head, body: bytes) -> None:
+        self.drop_draft(head)
+        self._db.execute(sql.INSERT_DRAFT, (head.number, 0, body))
+
+    def add_chunk(self, head: Head, text: str) -> None:
+        (last,) = self._db.execute(sql.LAST_CHUNK, (head.number,)).fetchone()
+        self._db.execute(sql.INSERT_DRAFT, (head.number, (last or 0) + 1, text.encode()))
+
+    def drop_draft(self, head: Head) -> None:
+        self._db.execute(sql.DELETE_DRAFT, (head.number,))
+
+    def chunks(self, head: Head, after: int) -> Sequence[tuple[int, str]]:
+        rows = self._db.execute(sql.FIND_DRAFT, (head.number, after))
+        return [(number, data.decode()) for number, data in rows if number]
+
+    # Leases
+
+    def stamp(self, head: Head, ttl: timedelta) -> None:
+        now = moment()
+        head.process, head.boot, head.until = self._owners.mine(), now.boot, now.ms + ttl // _MS
+
+    def is_over(self, head: Head) -> bool:
+        now = moment()
+        return head.boot != now.boot or now.ms > head.until or self._owners.is_gone(head.process)
+
+    # The rest
+
+    def search(
+        self, tenant: str, query: str, session: int | None, before: int | None, limit: int
+    ) -> Sequence[tuple[int, Head, Linked]]:
+        rids = index.find(
+            self._db, query, tenant=tenant, session=session, before=before, limit=limit
+        )
+        found: list[tuple[int, Head, Linked]] = []
+        for rid in rids:
+            row = self._db.execute(sql.FIND_BY_RID, (rid,)).fetchone()
+            if row is not None and row[1] == tenant:
+                head = self._shared(row[:_FIELDS])
+                found.append((rid, head, (row[_FIELDS], Row._make(row[_FIELDS + 1 :]))))
+        return found
+
+    def clock_seen(self, tenant: str) -> int | None:
+        row = self._db.execute(sql.FIND_CLOCK, (tenant,)).fetchone()
+        return None if row is None else int(row[0])
+
+    def save_clock_seen(self, tenant: str, now: int) -> None:
+        self._db.execute(sql.DELETE_CLOCK, (tenant,))
+        self._db.execute(sql.INSERT_CLOCK, (tenant, now))
+
+
+def _moved(head: Head) -> tuple[object, ...]:
+    """What UPDATE_SESSION binds."""
+    return (
+        *(head.agent, head.updated, head.ttl, head.marked, head.seq, head.branch, head.token),
+        *(head.owner, head.process, head.boot, head.until, head.number),
+    )
+
+
+def _linked(rows: Iterable[Sequence[object]]) -> list[Linked]:
+    return [(row[0], Row._make(row[1:])) for row in rows]  # type: ignore[misc]

@@ -1,0 +1,173 @@
+"""Group commit: everything that was asked for while the last commit ran forms the next one.
+
+A commit costs one sync of the disk, whether it holds one append or a thousand. So writers do not
+commit for themselves: they queue, and wait for an answer of their own, which comes when the
+transaction that holds their request is on disk. One that fails is answered with its error, and
+the others in its transaction are not concerned.
+
+Where the work is done depends on the disk. Handing it to a thread and back costs more than a
+quick commit does, so while commits are quick they run in the event loop's own thread; when they are
+not, or when another process holds the lock, a thread waits for the disk and the loop goes on.
+
+All state here belongs to the thread of the event loop; the writing thread sees one batch at a time.
+"""
+
+import asyncio
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from holdfast.errors import StoreUnavailable
+from holdfast.stores.requests import Request
+
+_Result = TypeVar("_Result")
+
+BATCH_MAX = 1_024
+QUICK_S = 0.000_3
+_WEIGHT = 0.1  # of the latest commit in the average
+
+# What a batch comes to: a result or an error for each request, and how long the commit took. None
+# when it could not start at once and was not allowed to wait.
+Outcome = tuple[list[Any], float]
+Commit = Callable[[Sequence[Request[Any]], bool], Outcome | None]
+
+
+class _Ticket(Generic[_Result]):
+    """A request that waits for its answer."""
+
+    __slots__ = ("future", "is_settled", "is_taken", "request", "waiter")
+
+    def __init__(self, request: Request[_Result], future: "asyncio.Future[_Result]") -> None:
+        self.request = request
+        self.future = future
+        self.is_taken = False
+        self.is_settled = False
+        self.waiter: asyncio.Future[None] | None = None
+
+    def settle(self, result: Any) -> None:
+        """The outcome is certain."""
+        self.is_settled = True
+        if self.future.done():  # cancelled, and the one who asked waits for this
+            if self.waiter is not None and not self.waiter.done():
+                self.waiter.set_result(None)
+        elif isinstance(result, BaseException):
+            self.future.set_exception(result)
+        else:
+            self.future.set_result(result)
+
+    async def settled(self) -> None:
+        """Wait for the outcome, however often this is cancelled: it is near."""
+        while not self.is_settled:
+            self.waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self.waiter
+            except asyncio.CancelledError:
+                pass
+
+
+class GroupCommit:
+    """The queue in front of a store that one may write to at a time.
+
+    `commit(requests, may_wait)` runs a batch. It never raises.
+    """
+
+    def __init__(self, commit: Commit, *, quick_s: float = QUICK_S) -> None:
+        self._commit = commit
+        self._quick_s = quick_s
+        self._loop = asyncio.get_running_loop()
+        self._queue: deque[_Ticket[Any]] = deque()
+        self._is_planned = False
+        self._is_away = False
+        self._average_s = 0.0
+        self._thread: threading.Thread | None = None
+        self._work: queue.SimpleQueue[list[_Ticket[Any]] | None] = queue.SimpleQueue()
+        self._is_closed = False
+        self._drained: asyncio.Future[None] | None = None
+
+    async def submit(self, request: Request[_Result]) -> _Result:
+        """The result of a request, when it is committed.
+
+        Cancelled before a batch took it, it is withdrawn; afterwards it is waited for, and the
+        cancellation goes on when the outcome is certain.
+        """
+        if self._is_closed:
+            raise StoreUnavailable("the store", "it is closed")
+        future: asyncio.Future[_Result] = self._loop.create_future()
+        ticket = _Ticket(request, future)
+        self._queue.append(ticket)
+        self._plan()
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if ticket.is_taken:
+                await ticket.settled()
+            raise
+
+    def _plan(self) -> None:
+        """Take a batch in the next round of the loop, when all who can ask now have asked."""
+        if not self._is_planned and not self._is_away:
+            self._is_planned = True
+            self._loop.call_soon(self._start)
+
+    def _start(self) -> None:
+        self._is_planned = False
+        batch = self._take()
+        if not batch:  # all were withdrawn
+            self._finish([], ([], self._average_s))
+            return
+        requests = [ticket.request for ticket in batch]
+        if self._average_s <= self._quick_s and not any(each.is_long for each in requests):
+            outcome = self._commit(requests, False)
+            if outcome is not None:
+                self._finish(batch, outcome)
+                return
+        self._is_away = True
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="holdfast-writer", daemon=True)
+            self._thread.start()
+        self._work.put(batch)
+
+    def _take(self) -> list[_Ticket[Any]]:
+        batch: list[_Ticket[Any]] = []
+        while self._queue and len(batch) < BATCH_MAX:
+            ticket = self._queue.popleft()
+            if not ticket.future.done():  # or it was cancelled: withdrawn
+                ticket.is_taken = True
+                batch.append(ticket)
+        return batch
+
+    def _run(self) -> None:
+        while (batch := self._work.get()) is not None:
+            outcome = self._commit([ticket.request for ticket in batch], True)
+            assert outcome is not None
+            try:
+                self._loop.call_soon_threadsafe(self._back, batch, outcome)
+            except RuntimeError:  # the loop is closed: nobody waits for an answer
+                return
+
+    def _back(self, batch: list[_Ticket[Any]], outcome: Outcome) -> None:
+        self._is_away = False
+        self._finish(batch, outcome)
+
+    def _finish(self, batch: list[_Ticket[Any]], outcome: Outcome) -> None:
+        results, commit_s = outcome
+        self._average_s += _WEIGHT * (commit_s - self._average_s)
+        for ticket, result in zip(batch, results, strict=True):
+            ticket.settle(result)
+        if self._queue:
+            self._plan()
+        elif self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+
+    async def close(self) -> None:
+        """Answer everybody, then let the thread go."""
+        self._is_closed = True
+        while self._queue or self._is_away:
+            self._drained = self._loop.create_future()
+            await self._drained
+        if self._thread is not None:
+            self._work.put(None)
+            self._thread.join()
+            self._thread = None
