@@ -39,6 +39,7 @@ VALUES = (
     "_signature",
     "_arguments",
     "settings",
+    "notes",
 )
 FACES = ("sync", "testing", "adapters", "formats", "telemetry", "cli", "web")
 LAYERS = (

@@ -2,12 +2,13 @@
 
 from datetime import datetime
 
+from holdfast.entries import Fold
 from holdfast.errors import InvalidInput
 from holdfast.frozen import FrozenDict
 from holdfast.messages import Message
 from holdfast.settings import Settings
 from holdfast.stores.base import Tenant
-from holdfast.stores.values import Appended, Branch, Draft, Record
+from holdfast.stores.values import Appended, Branch, Draft, Record, Stored
 
 
 class Session:
@@ -65,6 +66,11 @@ class Session:
         return self._record.draft
 
     @property
+    def folds(self) -> tuple[Stored, ...]:
+        """The folds on the branch in use that no later one covers whole."""
+        return self._record.folds
+
+    @property
     def count(self) -> int:
         """How many messages are on the branch in use."""
         return self._record.branch_named(self.branch).count
@@ -86,6 +92,21 @@ class Session:
         """The messages at these positions of the branch in use; erased ones are left out."""
         stored = await self._tenant.read(self.id, self.branch, start, stop, kind="message")
         return tuple(each.entry for each in stored if isinstance(each.entry, Message))
+
+    async def fold(
+        self, start: int, stop: int, replacement: Message | None = None, *, why: str = ""
+    ) -> Appended:
+        """In the window, show the messages at positions `start` to `stop` as `replacement`, or not.
+
+        They stay in the log. A range that is empty or not all there is InvalidInput.
+        """
+        stored = await self._tenant.read(self.id, self.branch, start, stop, kind="message")
+        if not stored or len(stored) != stop - start:
+            raise InvalidInput("stop", f"{start} to {stop} are not messages of {self.branch!r}")
+        fold = Fold(first=stored[0].seq, last=stored[-1].seq, replacement=replacement, why=why)
+        appended = await self._tenant.append(self.id, [fold], branch=self.branch)
+        await self.refresh()
+        return appended
 
     async def refresh(self) -> None:
         """See what others have written."""
