@@ -23,13 +23,14 @@ from holdfast.stores.bell import Bell
 from holdfast.stores.front import Front
 from holdfast.stores.owners import Owners
 from holdfast.stores.private_files import absolute, make_file, sync_folder
-from holdfast.stores.requests import Journal, OfSession, Request
+from holdfast.stores.requests import Clear, Erase, Journal, OfSession, Request
 from holdfast.stores.residue import is_left
 from holdfast.stores.shelf import Shelf
 from holdfast.stores.sqlite.errors import is_fatal, translate
 from holdfast.stores.sqlite.file import Durability, SQLiteFile
 from holdfast.stores.sqlite.formats import FORMAT, bring_up
 from holdfast.stores.sqlite.pool import Pool
+from holdfast.stores.sqlite.settings import pragma
 from holdfast.stores.sqlite.shelf import SQLiteShelf
 from holdfast.stores.sqlite.wiping import write_all_anew
 from holdfast.stores.values import LIMITS, Found, Limits, Page, Problem, Verified
@@ -74,6 +75,7 @@ class SQLiteStore(Store):
         self._state = "not open yet"
         self._pid = 0
         self._written = 0
+        self._is_fast = False
         self._watching = Pool(self._file, 1)
 
     @property
@@ -174,12 +176,14 @@ class SQLiteStore(Store):
             if self._file.moved():
                 raise StoreUnavailable(self._file.where, "the file was replaced or deleted")
             if self._db is None:
-                self._db = self._file.connect()
-            return self._transaction(self._db, requests)
+                self._db, self._is_fast = self._file.connect(), False
+            shelf, results, seconds = self._transaction(self._db, requests)
         except Exception as error:  # noqa: BLE001 - undone, and told to those whom it concerns
             self._undo(error)
             if len(requests) == 1:
                 return [typed(error, self._file.where)], 0.0
+        else:
+            return self._after(shelf, requests, results), seconds
         # One of them does not go: each by itself, so that the others do.
         outcomes = [self._commit_locked([request]) for request in requests]
         return [results[0] for results, _ in outcomes], max(seconds for _, seconds in outcomes)
@@ -198,32 +202,47 @@ class SQLiteStore(Store):
             with suppress(StoreError):
                 self._file.close(db)
 
-    def _transaction(self, db: sqlite3.Connection, requests: Sequence[Request[Any]]) -> Outcome:
+    def _transaction(
+        self, db: sqlite3.Connection, requests: Sequence[Request[Any]]
+    ) -> tuple[SQLiteShelf, list[Any], float]:
+        """Everything up to the commit: what raises here has not happened."""
         is_fast = self._durability == "sync" and all(type(each) is Journal for each in requests)
-        if is_fast:
-            db.execute("PRAGMA synchronous=NORMAL")
+        if is_fast != self._is_fast:
+            pragma(db, f"synchronous={'NORMAL' if is_fast else 'FULL'}")
+            self._is_fast = is_fast
+        db.execute("BEGIN IMMEDIATE")
+        shelf = SQLiteShelf(db, self._owners)
+        shelf.fetch(each.id for each in requests if isinstance(each, OfSession))
+        results: list[Any] = []
+        for each in requests:
+            try:
+                results.append(each.run(shelf))
+            except HoldfastError as error:
+                results.append(error)
+        shelf.flush()
+        start = time.perf_counter()
+        db.execute("COMMIT")
+        return shelf, results, time.perf_counter() - start
+
+    def _after(
+        self, shelf: SQLiteShelf, requests: Sequence[Request[Any]], results: list[Any]
+    ) -> list[Any]:
+        """What follows a commit. It is done, whatever happens here; only purging can still fail."""
+        assert self._db is not None
         try:
-            db.execute("BEGIN IMMEDIATE")
-            shelf = SQLiteShelf(db, self._owners)
-            shelf.fetch(each.id for each in requests if isinstance(each, OfSession))
-            results: list[Any] = []
-            for each in requests:
-                try:
-                    results.append(each.run(shelf))
-                except HoldfastError as error:
-                    results.append(error)
-            shelf.flush()
-            start = time.perf_counter()
-            db.execute("COMMIT")
-            seconds = time.perf_counter() - start
-        finally:
-            if is_fast:
-                db.execute("PRAGMA synchronous=FULL")
-        if shelf.is_purging:
-            self._purge(db, shelf.removed)
-        else:
-            self._checkpoint(db, shelf.written)
-        return results, seconds
+            if shelf.is_purging:
+                self._purge(self._db, shelf.removed)
+            else:
+                self._checkpoint(self._db, shelf.written)
+        except Exception as error:  # noqa: BLE001 - the next checkpoint, or who purged, meets it
+            self._undo(error)
+            if shelf.is_purging:
+                told = typed(error, self._file.where)
+                return [
+                    told if isinstance(each, Erase | Clear) else result
+                    for each, result in zip(requests, results, strict=True)
+                ]
+        return results
 
     def _checkpoint(self, db: sqlite3.Connection, rows: int) -> None:
         """Move the WAL into the database when it is long; how long is looked at now and then."""

@@ -1,0 +1,388 @@
+"""What is special about the SQLite store, beside what every store promises."""
+
+import asyncio
+import os
+import sqlite3
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import pytest
+
+import holdfast
+from holdfast.errors import Conflict, Corrupt, InvalidInput, StoreUnavailable
+from holdfast.messages import Message
+from holdfast.stores import Record, open_store
+from holdfast.stores.requests import Request
+from holdfast.stores.sqlite import store as sqlite_store
+from holdfast.stores.sqlite import tables
+
+
+def run(scenario, tmp_path, **options):
+    async def main():
+        async with open_store(f"sqlite:{tmp_path}/chats.db", **options) as store:
+            return await scenario(store)
+
+    return asyncio.run(main())
+
+
+async def session(store, *texts, key="k"):
+    return await store.tenant().create(Record(key=key), [Message.user(text) for text in texts])
+
+
+async def texts(store, id, branch="main"):
+    return [each.entry.text for each in await store.tenant().read(id, branch)]
+
+
+# Batches
+
+
+@dataclass(slots=True)
+class Breaks(Request):
+    """Writes something, and then meets an error of SQLite or of Python."""
+
+    error: Exception
+
+    def run(self, shelf):
+        shelf._db.execute("INSERT INTO clocks VALUES ('half', 1)")
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "wanted"),
+    [
+        (sqlite3.IntegrityError("no"), StoreUnavailable),
+        (sqlite3.OperationalError("no"), StoreUnavailable),
+        (TypeError("a row of another kind"), Corrupt),
+        (MemoryError(), StoreUnavailable),
+        (KeyError("a mistake"), Corrupt),
+    ],
+    ids=["constraint", "operation", "type", "memory", "key"],
+)
+def test_one_that_breaks_does_not_break_its_batch(tmp_path, error, wanted):
+    """Everything is undone, and each of the others is done by itself."""
+
+    async def scenario(store):
+        tenant, record = store.tenant(), await session(store)
+        results = await asyncio.gather(
+            tenant.append(record.id, [Message.user("a")]),
+            store.write(Breaks("", 0, error)),
+            tenant.append(record.id, [Message.user("b")], after=99),
+            tenant.append(record.id, [Message.user("c")]),
+            return_exceptions=True,
+        )
+        assert [type(each).__name__ for each in results] == [
+            "Appended",
+            wanted.__name__,
+            "Conflict",
+            "Appended",
+        ]
+        assert await texts(store, record.id) == ["a", "c"]
+        assert isinstance(results[2], Conflict)
+
+    run(scenario, tmp_path)
+
+    db = sqlite3.connect(tmp_path / "chats.db")
+    assert db.execute("SELECT count(*) FROM clocks").fetchone() == (0,)
+    db.close()
+
+
+def test_appends_of_one_round_are_one_transaction(tmp_path):
+    """The data version of the file moves once."""
+
+    async def scenario(store):
+        made = [await session(store, key=f"k{n}") for n in range(50)]
+        db = sqlite3.connect(store.path)
+        (before,) = db.execute("PRAGMA data_version").fetchone()
+        commits = []
+        whole = store._transaction
+        store._transaction = lambda *each: commits.append(1) or whole(*each)
+        tenant = store.tenant()
+        await asyncio.gather(*(tenant.append(each.id, [Message.user("x")]) for each in made))
+        assert len(commits) == 1
+        assert db.execute("PRAGMA data_version").fetchone() != (before,)
+        db.close()
+
+    run(scenario, tmp_path)
+
+
+def test_a_slow_disk_does_not_stop_the_loop(tmp_path, monkeypatch):
+    """The same results, from the writing thread."""
+    monkeypatch.setattr("holdfast.stores.writer.QUICK_S", -1.0)
+
+    async def scenario(store):
+        store._writer._quick_s = -1.0
+        record = await session(store)
+        tenant = store.tenant()
+        for n in range(20):
+            await tenant.append(record.id, [Message.user(str(n))])
+        assert store._writer._thread is not None
+        assert len(await texts(store, record.id)) == 20
+
+    run(scenario, tmp_path)
+
+
+# Reading
+
+
+def test_long_and_short_reads_give_the_same(tmp_path):
+    """Whether they run in the loop's own thread or in another."""
+
+    async def scenario(store):
+        record = await session(store, *(str(n) for n in range(1000)))
+        tenant = store.tenant()
+        everything = [int(each.entry.text) for each in await tenant.read(record.id)]
+        pieces = []
+        for start in range(0, 1000, 100):
+            some = await tenant.read(record.id, start=start, stop=start + 100)
+            pieces += [int(each.entry.text) for each in some]
+        assert everything == pieces == list(range(1000))
+
+    run(scenario, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("statement", "index"),
+    [
+        (tables.FIND_PLACE, "entries_placed"),
+        (tables.FIND_FOLDS, "entries_folds"),
+        (tables.FIND_ROWS, "sqlite_autoindex_entries_1"),
+        (tables.NEWEST[False, False], "sessions_newest"),
+        (tables.NEWEST[True, True], "sessions_newest"),
+        (tables.FIND_KEY, "sqlite_autoindex_sessions_1"),
+        (tables.find_heads(4), "sqlite_autoindex_sessions_2"),
+        (tables.OVERDUE, "sessions_mortal"),
+    ],
+    ids=["place", "folds", "rows", "newest", "newest-of-agent", "key", "heads", "overdue"],
+)
+def test_what_is_read_often_is_found_by_an_index(tmp_path, statement, index):
+    """And is not sorted afterwards: the cost does not grow with what is stored."""
+
+    async def scenario(store):
+        await session(store)
+
+    run(scenario, tmp_path)
+
+    db = sqlite3.connect(tmp_path / "chats.db")
+    values = [1] * statement.count("?")
+    plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+    db.close()
+    assert any(index in line for line in plan), plan
+    assert not any("TEMP B-TREE" in line for line in plan), plan
+
+
+# Processes and loops
+
+FORK = """
+import asyncio, os, sys, warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+import holdfast
+from holdfast.messages import Message
+from holdfast.stores import Record
+
+async def child(store, id):
+    tenant = store.tenant()
+    for n in range(20):
+        await tenant.append(id, [Message.user(f"child {n}")])
+    await store.close()
+
+async def main(url):
+    store = await holdfast.open_store(url)
+    tenant = store.tenant()
+    record = await tenant.create(Record(key="k"))
+    await tenant.append(record.id, [Message.user("before")])
+    pid = os.fork()
+    if pid == 0:
+        # The running loop is the parent's: leave it as it is, and run another in a thread.
+        import threading
+        thread = threading.Thread(target=lambda: asyncio.run(child(store, record.id)))
+        thread.start(); thread.join()
+        os._exit(0)
+    for n in range(20):
+        await tenant.append(record.id, [Message.user(f"parent {n}")])
+        await asyncio.sleep(0.001)
+    _, status = os.waitpid(pid, 0)
+    assert status == 0, status
+    await tenant.append(record.id, [Message.user("after")])
+    found = [each.entry.text for each in await tenant.read(record.id)]
+    assert sorted(found) == sorted(
+        ["before", "after"] + [f"{who} {n}" for who in ("child", "parent") for n in range(20)]
+    ), found
+    assert (await tenant.verify()).problems == ()
+    await store.close()
+    print("fine")
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+def test_parent_and_child_go_on_after_a_fork(tmp_path):
+    """Each with connections of its own; nothing is lost, and the file is whole."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORK, f"sqlite:{tmp_path}/chats.db"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.stdout == "fine\n", done.stderr
+
+
+def test_another_loop_is_told_to_open_its_own(tmp_path):
+    """A store belongs to the loop that opened it."""
+
+    async def opened():
+        return await open_store(f"sqlite:{tmp_path}/chats.db")
+
+    async def used(store):
+        with pytest.raises(InvalidInput, match="loop"):
+            await store.tenant().load("k")
+
+    store = asyncio.run(opened())
+
+    asyncio.run(used(store))
+
+
+def test_before_it_is_open_and_after_it_is_closed(tmp_path):
+    """A typed error that says which."""
+
+    async def main():
+        store = open_store(f"sqlite:{tmp_path}/chats.db")
+        with pytest.raises(StoreUnavailable, match="not open yet"):
+            await store.tenant().load("k")
+        await store.open()
+        await store.open()
+        await store.close()
+        await store.close()
+        with pytest.raises(StoreUnavailable, match="closed"):
+            await store.tenant().load("k")
+        with pytest.raises(StoreUnavailable, match="closed"):
+            await store.open()
+
+    asyncio.run(main())
+
+
+def test_a_file_that_was_deleted_is_not_written_to(tmp_path):
+    """What is written to a file without a name is gone when it is closed: refused, both ways."""
+
+    async def scenario(store):
+        record = await session(store, "a")
+        os.rename(store.path, tmp_path / "elsewhere.db")
+        for use in (
+            store.tenant().append(record.id, [Message.user("b")]),
+            store.tenant().load("k"),
+        ):
+            with pytest.raises(StoreUnavailable, match="replaced or deleted"):
+                await use
+        os.rename(tmp_path / "elsewhere.db", store.path)
+        await store.tenant().append(record.id, [Message.user("b")])
+        assert await texts(store, record.id) == ["a", "b"]
+
+    run(scenario, tmp_path)
+
+
+# Erasing
+
+
+def test_what_is_still_in_the_file_is_written_anew(tmp_path, monkeypatch):
+    """SQLite may leave copies behind; whether it did is looked at, and then all is rewritten."""
+    found = [True, False]
+    monkeypatch.setattr(sqlite_store, "is_left", lambda salts, files: found.pop(0))
+
+    async def scenario(store):
+        record = await session(store, "a secret")
+        assert await store.tenant().erase(record.id, [1]) == 1
+        assert (await store.tenant().verify()).problems == ()
+
+    run(scenario, tmp_path)
+
+    assert found == []
+
+
+def test_what_cannot_be_removed_is_not_called_erased(tmp_path, monkeypatch):
+    """The caller is told, and the others in the batch are not concerned."""
+    monkeypatch.setattr(sqlite_store, "is_left", lambda salts, files: True)
+
+    async def scenario(store):
+        record = await session(store, "a secret")
+        results = await asyncio.gather(
+            store.tenant().append(record.id, [Message.user("beside")]),
+            store.tenant().erase(record.id, [1]),
+            return_exceptions=True,
+        )
+        assert results[0].last == 2
+        assert isinstance(results[1], StoreUnavailable)
+        assert [
+            each.entry and each.entry.text for each in await store.tenant().read(record.id)
+        ] == [
+            None,
+            "beside",
+        ]
+
+    run(scenario, tmp_path)
+
+
+def test_a_checkpoint_that_fails_does_not_repeat_what_is_committed(tmp_path, monkeypatch):
+    """The commit is done; the WAL is moved another time."""
+    monkeypatch.setattr(sqlite_store, "CHECKPOINT_ROWS", 0)
+
+    async def scenario(store):
+        record = await session(store)
+
+        def fail():
+            raise sqlite3.OperationalError("disk I/O error")
+
+        monkeypatch.setattr(store._file, "checkpoint_due", fail)
+        for text in "abc":
+            await store.tenant().append(record.id, [Message.user(text)])
+        assert await texts(store, record.id) == ["a", "b", "c"]
+
+    run(scenario, tmp_path)
+
+
+def test_a_backup_is_for_us_alone_and_never_over_something(tmp_path):
+    """A file of one piece with mode 0600."""
+
+    async def scenario(store):
+        await session(store, "a")
+        await store.backup(tmp_path / "copy.db")
+        with pytest.raises(InvalidInput, match="already"):
+            await store.backup(tmp_path / "copy.db")
+
+    run(scenario, tmp_path)
+
+    assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600
+    assert not list(tmp_path.glob("copy.db?*"))
+
+
+def test_deleted_words_are_purged_when_there_is_time(tmp_path):
+    """They are not found at once, and not in the file soon afterwards."""
+
+    async def scenario(store):
+        record = await session(store, "xylophone")
+        assert len((await store.tenant().search("xylophone")).items) == 1
+        await store.tenant().delete(record.id)
+        assert (await store.tenant().search("xylophone")).items == ()
+        await store.index_all()
+        await session(store, "other", key="other")
+        await store._index()
+
+    run(scenario, tmp_path)
+
+    assert b"xylophone" not in (tmp_path / "chats.db").read_bytes()
+
+
+# Sessions
+
+
+def test_one_live_object_for_a_key(tmp_path):
+    """However many ask at once."""
+
+    async def main():
+        async with holdfast.open(f"sqlite:{tmp_path}/chats.db") as sessions:
+            asked = (sessions.get_or_create("cli:direct") for _ in range(50))
+            found = await asyncio.gather(*asked)
+            assert len({id(each) for each in found}) == 1
+            assert await sessions.get("cli:direct") is found[0]
+
+    asyncio.run(main())
