@@ -14,8 +14,7 @@ from holdfast.errors import Conflict, Corrupt, InvalidInput, StoreUnavailable
 from holdfast.messages import Message
 from holdfast.stores import Record, open_store
 from holdfast.stores.requests import Request
-from holdfast.stores.sqlite import store as sqlite_store
-from holdfast.stores.sqlite import tables
+from holdfast.stores.sqlite import commits, tables
 
 
 def run(scenario, tmp_path, **options):
@@ -94,12 +93,12 @@ def test_appends_of_one_round_are_one_transaction(tmp_path):
         made = [await session(store, key=f"k{n}") for n in range(50)]
         db = sqlite3.connect(store.path)
         (before,) = db.execute("PRAGMA data_version").fetchone()
-        commits = []
-        whole = store._transaction
-        store._transaction = lambda *each: commits.append(1) or whole(*each)
+        ran = []
+        whole = store._commits._transaction
+        store._commits._transaction = lambda *each: ran.append(1) or whole(*each)
         tenant = store.tenant()
         await asyncio.gather(*(tenant.append(each.id, [Message.user("x")]) for each in made))
-        assert len(commits) == 1
+        assert len(ran) == 1
         assert db.execute("PRAGMA data_version").fetchone() != (before,)
         db.close()
 
@@ -287,7 +286,7 @@ def test_a_file_that_was_deleted_is_not_written_to(tmp_path):
 def test_what_is_still_in_the_file_is_written_anew(tmp_path, monkeypatch):
     """SQLite may leave copies behind; whether it did is looked at, and then all is rewritten."""
     found = [True, False]
-    monkeypatch.setattr(sqlite_store, "is_left", lambda salts, files: found.pop(0))
+    monkeypatch.setattr(commits, "is_left", lambda salts, files: found.pop(0))
 
     async def scenario(store):
         record = await session(store, "a secret")
@@ -301,7 +300,7 @@ def test_what_is_still_in_the_file_is_written_anew(tmp_path, monkeypatch):
 
 def test_what_cannot_be_removed_is_not_called_erased(tmp_path, monkeypatch):
     """The caller is told, and the others in the batch are not concerned."""
-    monkeypatch.setattr(sqlite_store, "is_left", lambda salts, files: True)
+    monkeypatch.setattr(commits, "is_left", lambda salts, files: True)
 
     async def scenario(store):
         record = await session(store, "a secret")
@@ -324,7 +323,7 @@ def test_what_cannot_be_removed_is_not_called_erased(tmp_path, monkeypatch):
 
 def test_a_checkpoint_that_fails_does_not_repeat_what_is_committed(tmp_path, monkeypatch):
     """The commit is done; the WAL is moved another time."""
-    monkeypatch.setattr(sqlite_store, "CHECKPOINT_ROWS", 0)
+    monkeypatch.setattr(commits, "CHECKPOINT_ROWS", 0)
 
     async def scenario(store):
         record = await session(store)

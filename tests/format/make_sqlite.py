@@ -60,7 +60,7 @@ async def write(url):
 
 def main(version, path):
     formats.FORMAT = store.FORMAT = version
-    store.INDEX_AFTER_S = 3600
+    store.INDEX_AFTER_S = 3600  # no index is made
     now = iter(range(10**9))
 
     def clock():

@@ -7,7 +7,7 @@ done to it is decided in `requests.py`, in one place for all stores.
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from holdfast.errors import LeaseLost, SessionExpired
+from holdfast.errors import Corrupt, LeaseLost, SessionExpired
 from holdfast.stores import chain
 from holdfast.stores.document import time_at
 from holdfast.stores.values import MAIN, Branch, Lease
@@ -137,4 +137,6 @@ def path(lines: dict[str, Line], line: Line) -> list[Stretch]:
             stretches.append(Stretch(line.number, line.name, line.fork, last, line.base, stop))
         if line.parent is None:
             return stretches[::-1]
-        last, stop, line = line.fork, line.base, by_number[line.parent]
+        last, stop, child, line = line.fork, line.base, line, by_number[line.parent]
+        if line.number >= child.number:
+            raise Corrupt(f"branch {child.name!r}", "it is older than the branch it came from")

@@ -218,8 +218,8 @@ def _link_at(shelf: Shelf, head: Head, seq: int) -> bytes:
     row = shelf.row(head, seq)
     if row is not None:
         return row.link
-    root = next(line for line in shelf.lines(head).values() if line.parent is None)
-    if seq > root.fork:
+    roots = [line.fork for line in shelf.lines(head).values() if line.parent is None]
+    if seq > max(roots, default=-1):
         raise Corrupt(_where(head, seq), "it is missing")
     return chain.root(head.id)
 

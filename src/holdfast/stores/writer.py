@@ -105,6 +105,11 @@ class GroupCommit:
                 await ticket.settled()
             raise
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody waits for anything."""
+        return not self._queue and not self._is_away
+
     def _plan(self) -> None:
         """Take a batch in the next round of the loop, when all who can ask now have asked."""
         if not self._is_planned and not self._is_away:

@@ -1,0 +1,203 @@
+"""What is written to the file: batches of requests, each batch in one transaction.
+
+A batch runs under the lock that all processes on the file share, on the one connection that
+writes. One of its requests may fail with an error of ours; then the others go on. If SQLite fails,
+everything is undone, and each request is tried by itself, so that one that cannot be written does
+not stand in the way of the others.
+
+What follows a commit, moving the WAL and looking whether erased text is gone, can never undo it.
+"""
+
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from holdfast.errors import Corrupt, HoldfastError, StoreError, StoreUnavailable
+from holdfast.stores.owners import Owners
+from holdfast.stores.requests import Clear, Erase, Journal, OfSession, Request
+from holdfast.stores.residue import is_left
+from holdfast.stores.sqlite.errors import is_fatal, translate
+from holdfast.stores.sqlite.file import SQLiteFile
+from holdfast.stores.sqlite.formats import bring_up
+from holdfast.stores.sqlite.settings import pragma
+from holdfast.stores.sqlite.shelf import SQLiteShelf
+from holdfast.stores.sqlite.wiping import write_all_anew
+from holdfast.stores.writer import Outcome
+
+LOCK_WAIT_S = 30.0
+PURGE_WAIT_MS = 10_000
+CHECKPOINT_ROWS = 256  # written by this process, between two looks at the size of the WAL
+
+# What a row of another kind than we write leads to, somewhere in the code that reads it.
+_MISFITS = (TypeError, ValueError, AttributeError, OverflowError, LookupError, AssertionError)
+
+
+class Commits:
+    """The one who writes, in this process."""
+
+    def __init__(self, file: SQLiteFile, owners: Owners) -> None:
+        self._file = file
+        self._owners = owners
+        self._db: sqlite3.Connection | None = None  # used under the lock alone
+        self._is_sync = file.wanted["synchronous"] == 2
+        self._is_fast = False
+        self._written = 0
+
+    def open(self) -> None:
+        """Connect, and bring the file up to the format of today."""
+        with translated(self._file.where), self._file.locked(LOCK_WAIT_S):
+            bring_up(self._connection(), self._file.where)
+
+    def close(self) -> None:
+        """Wait for what is in flight, and close the connection."""
+        with self._file.locked(LOCK_WAIT_S):
+            if self._db is not None:
+                db, self._db = self._db, None
+                self._file.close(db)
+
+    def run(self, requests: Sequence[Request[Any]], may_wait: bool) -> Outcome | None:
+        """One batch; by the loop's thread or by the writer's. None if it would have to wait."""
+        try:
+            if not self._file.lock(LOCK_WAIT_S if may_wait else 0):
+                if not may_wait:
+                    return None
+                raise StoreUnavailable(self._file.where, f"others kept it for {LOCK_WAIT_S:g} s")
+            try:
+                with translated(self._file.where):
+                    self._connection()
+                return self._batch(requests)
+            finally:
+                self._file.unlock()
+        except BaseException as error:  # noqa: BLE001 - each caller is answered, whatever it is
+            return [error] * len(requests), 0.0
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._file.moved():
+            raise StoreUnavailable(self._file.where, "the file was replaced or deleted")
+        if self._db is None:
+            self._db, self._is_fast = self._file.connect(), False
+        return self._db
+
+    def _batch(self, requests: Sequence[Request[Any]]) -> Outcome:
+        try:
+            db = self._connection() if self._db is None else self._db
+            shelf, results, seconds = self._transaction(db, requests)
+        except Exception as error:  # noqa: BLE001 - undone, and told to those whom it concerns
+            self._undo(error)
+            if len(requests) == 1:
+                return [typed(error, self._file.where)], 0.0
+        else:
+            return self._after(shelf, requests, results), seconds
+        outcomes = [self._batch([request]) for request in requests]
+        return [results[0] for results, _ in outcomes], max(seconds for _, seconds in outcomes)
+
+    def _undo(self, error: Exception) -> None:
+        """Leave the transaction; and the connection, if it is not to be trusted any more."""
+        if self._db is None:
+            return
+        try:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+        except sqlite3.Error as another:
+            error = another
+        if is_fatal(error) or self._db.in_transaction:
+            db, self._db = self._db, None
+            with suppress(StoreError):
+                self._file.close(db)
+
+    def _transaction(
+        self, db: sqlite3.Connection, requests: Sequence[Request[Any]]
+    ) -> tuple[SQLiteShelf, list[Any], float]:
+        """Everything up to the commit: what raises here has not happened."""
+        is_fast = self._is_sync and all(type(each) is Journal for each in requests)
+        if is_fast != self._is_fast:
+            pragma(db, f"synchronous={'NORMAL' if is_fast else 'FULL'}")
+            self._is_fast = is_fast
+        db.execute("BEGIN IMMEDIATE")
+        shelf = SQLiteShelf(db, self._owners)
+        shelf.fetch(each.id for each in requests if isinstance(each, OfSession))
+        results: list[Any] = []
+        for each in requests:
+            try:
+                results.append(each.run(shelf))
+            except HoldfastError as error:
+                results.append(error)
+        shelf.flush()
+        start = time.perf_counter()
+        db.execute("COMMIT")
+        return shelf, results, time.perf_counter() - start
+
+    def _after(
+        self, shelf: SQLiteShelf, requests: Sequence[Request[Any]], results: list[Any]
+    ) -> list[Any]:
+        """What follows a commit. It is done, whatever happens here; only purging can still fail."""
+        assert self._db is not None
+        try:
+            if shelf.is_purging:
+                self._purge(self._db, shelf.removed)
+            else:
+                self._checkpoint(self._db, shelf.written)
+        except Exception as error:  # noqa: BLE001 - the next checkpoint, or who purged, meets it
+            self._undo(error)
+            if shelf.is_purging:
+                told = typed(error, self._file.where)
+                return [
+                    told if isinstance(each, Erase | Clear) else result
+                    for each, result in zip(requests, results, strict=True)
+                ]
+        return results
+
+    def _checkpoint(self, db: sqlite3.Connection, rows: int) -> None:
+        """Move the WAL into the database when it is long; how long is looked at now and then."""
+        self._written += rows
+        if self._written >= CHECKPOINT_ROWS:
+            self._written = 0
+            if (mode := self._file.checkpoint_due()) is not None:
+                self._file.checkpoint(db, mode=mode)
+
+    def _purge(self, db: sqlite3.Connection, salts: Sequence[bytes]) -> None:
+        """Leave no copy of what was removed in the WAL, and look whether it is gone.
+
+        Every row has a salt of its own, beside its payload: where a row still is, its salt is.
+        """
+        self._truncate(db)
+        if is_left(salts, self._file.files()):
+            write_all_anew(db, self._file.size())
+            self._truncate(db)
+            if is_left(salts, self._file.files()):
+                raise StoreUnavailable(self._file.where, "what was removed is still in the file")
+
+    def _truncate(self, db: sqlite3.Connection) -> None:
+        is_busy, *_ = self._file.checkpoint(db, mode="TRUNCATE", wait_ms=PURGE_WAIT_MS)
+        if is_busy:
+            raise StoreUnavailable(
+                self._file.where, "it is removed, but a reader keeps the old state: ask again"
+            )
+
+
+@contextmanager
+def translated(where: str) -> Iterator[None]:
+    """Errors of the driver, and what rows of a wrong kind lead to, as errors of ours."""
+    try:
+        yield
+    except Exception as error:
+        typed_error = typed(error, where)
+        if typed_error is error:
+            raise
+        raise typed_error from error
+
+
+def typed(error: Exception, where: str) -> Exception:
+    """The error of ours that this one is."""
+    if isinstance(error, HoldfastError):
+        return error
+    if isinstance(error, sqlite3.Error | OSError | MemoryError):
+        found: Exception = translate(error, where)
+    elif isinstance(error, _MISFITS):
+        found = Corrupt(where, f"a row is not as it was written ({type(error).__name__})")
+    else:
+        return error
+    found.__cause__ = error
+    return found
