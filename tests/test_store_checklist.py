@@ -408,6 +408,7 @@ def test_a_list_shows_the_last_written_first(url):
 def test_opening_a_file(tmp_path, monkeypatch):
     """S1-45: `~/` is the home folder; foreign keys are on; tables are made; old rows are read."""
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
 
     async def scenario(tenant, clock):
         await tenant.create(Record(key="k"), [ASK])

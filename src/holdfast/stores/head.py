@@ -50,9 +50,10 @@ class Line:
 class Head:
     """A session without its document. Times are microseconds since 1970.
 
-    `branch` is the number of the branch in use. `token` is that of the last lease; the lease is
-    free when `owner` is None. `process`, `boot` and `until` tell when it is free although nobody
-    gave it back. `marked` is when `expire` found that the session had expired.
+    `branch` is the number of the branch in use, and `branches` is how many there are. `token` is
+    that of the last lease, which is free when `owner` is None. `process`, `boot` and `until` tell
+    when it is free although nobody gave it back. `marked` is when `expire` found that the session
+    had expired.
     """
 
     number: int
@@ -66,6 +67,7 @@ class Head:
     marked: int | None = None
     seq: int = 0
     branch: int = 0
+    branches: int = 1
     token: int = 0
     owner: str | None = None
     process: str = ""

@@ -128,9 +128,7 @@ class Append(OfSession[Appended]):
         head.check_alive(self.now)
         if self.lease is not None:
             head.check_lease(self.lease)
-        line = shelf.line(head, self.branch)
-        if line is None:
-            raise InvalidInput("branch", f"there is no {self.branch!r} in session {head.key!r}")
+        line = views.line_of(shelf, head, self.branch)
         if self.after is not None and self.after != line.head:
             raise Conflict(head.key, self.after, line.head)
         first = head.seq + 1
@@ -246,7 +244,7 @@ class OpenBranch(OfSession[Record]):
     def run(self, shelf: Shelf) -> Record:
         head = self.head(shelf)
         head.check_alive(self.now)
-        lines = shelf.lines(head)
+        lines = views.lines_of(shelf, head)
         if self.name in lines:
             raise InvalidInput("name", f"there is a branch {self.name!r} already")
         if self.parent not in lines:
@@ -254,6 +252,7 @@ class OpenBranch(OfSession[Record]):
         number = max(line.number for line in lines.values()) + 1
         line = self._fork(shelf, head, lines, number)
         shelf.add_line(head, line)
+        head.branches += 1
         if self.use:
             head.branch = number
         head.touch(self.now)
@@ -288,7 +287,7 @@ class Update(OfSession[Record]):
     def run(self, shelf: Shelf) -> Record:
         head = self.head(shelf)
         document = views.document(shelf, head)
-        names = {line.number: line.name for line in shelf.lines(head).values()}
+        names = {line.number: line.name for line in views.lines_of(shelf, head).values()}
         changes.check(document, names[head.branch], self.expect)
         branch = self.changes.get("branch", names[head.branch])
         if branch not in head.lines:
@@ -357,7 +356,7 @@ class Clear(OfSession[Record]):
         head.seq += 1  # so that no writer who saw the old head is behind the new one
         line = first_line(head.id, head.seq)
         shelf.add_line(head, line)
-        head.branch = line.number
+        head.branch, head.branches = line.number, 1
         head.owner = None
         document = msgspec.structs.replace(document, counters=FrozenDict())
         shelf.save_document(head, *write_document(document))

@@ -46,10 +46,8 @@ def load(shelf: Shelf, tenant: str, key: str, now: int) -> Record:
 
 def record(shelf: Shelf, head: Head) -> Record:
     """A session's record."""
-    lines = shelf.lines(head)
-    used = next((line for line in lines.values() if line.number == head.branch), None)
-    if used is None:
-        raise Corrupt(_where(head), "the branch in use is missing")
+    lines = lines_of(shelf, head)
+    used = next(line for line in lines.values() if line.number == head.branch)
     return Record(
         **fields_of(document(shelf, head)),
         updated_at=time_at(head.updated),
@@ -59,6 +57,25 @@ def record(shelf: Shelf, head: Head) -> Record:
         folds=_folds_in_force(shelf, head, used),
         draft=draft(shelf, head),
     )
+
+
+def lines_of(shelf: Shelf, head: Head) -> dict[str, Line]:
+    """All branches of a session, or Corrupt when one is missing."""
+    lines = shelf.lines(head)
+    if len(lines) != head.branches or not any(
+        line.number == head.branch for line in lines.values()
+    ):
+        raise Corrupt(_where(head), "a branch is missing")
+    return lines
+
+
+def line_of(shelf: Shelf, head: Head, name: str) -> Line:
+    """The branch of this name; InvalidInput when there is none."""
+    line = shelf.line(head, name)
+    if line is None:
+        lines_of(shelf, head)
+        raise InvalidInput("branch", f"there is no {name!r} in session {head.key!r}")
+    return line
 
 
 def document(shelf: Shelf, head: Head) -> Document:
@@ -115,9 +132,7 @@ def read(
     shelf: Shelf, head: Head, name: str, start: int, stop: int | None, kind: str | None
 ) -> tuple[Stored, ...]:
     """The entries of a branch at these positions."""
-    line = shelf.line(head, name)
-    if line is None:
-        raise InvalidInput("branch", f"there is no {name!r} in session {head.key!r}")
+    line = line_of(shelf, head, name)
     if stop is not None and stop <= start:
         return ()
     return tuple(_entries(shelf, head, line, start, stop, kind))
@@ -125,9 +140,7 @@ def read(
 
 def tail(shelf: Shelf, head: Head, name: str, count: int) -> tuple[Stored, ...]:
     """The entries from the message on that is `count` messages before the end."""
-    line = shelf.line(head, name)
-    if line is None:
-        raise InvalidInput("branch", f"there is no {name!r} in session {head.key!r}")
+    line = line_of(shelf, head, name)
     if count == 0:
         return ()
     return tuple(_entries(shelf, head, line, max(line.count - count, 0), None, None))
@@ -136,7 +149,7 @@ def tail(shelf: Shelf, head: Head, name: str, count: int) -> tuple[Stored, ...]:
 def _entries(
     shelf: Shelf, head: Head, line: Line, start: int, stop: int | None, kind: str | None
 ) -> Iterator[Stored]:
-    lines = head.lines if line.parent is None else shelf.lines(head)
+    lines = head.lines if line.parent is None else lines_of(shelf, head)
     lowest = start if start else -1  # what stands before the first message stands with it
     highest = line.count - 1 if stop is None else stop - 1
     previous: bytes | None = None
@@ -326,7 +339,7 @@ def problems(shelf: Shelf, head: Head) -> tuple[int, list[Problem]]:
     """How many entries a session has, and whatever is wrong with it."""
     wrong: list[Problem] = []
     try:
-        lines = shelf.lines(head)
+        lines = lines_of(shelf, head)
         record(shelf, head)
     except StoreError as error:
         return 0, [Problem(head.key, "", 0, str(error))]

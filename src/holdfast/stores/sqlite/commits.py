@@ -137,6 +137,8 @@ class Commits:
         try:
             if shelf.is_purging:
                 self._purge(self._db, shelf.removed)
+            elif shelf.is_removing:
+                self._file.checkpoint(self._db, mode="TRUNCATE")
             else:
                 self._checkpoint(self._db, shelf.written)
         except Exception as error:  # noqa: BLE001 - the next checkpoint, or who purged, meets it

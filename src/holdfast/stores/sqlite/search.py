@@ -41,6 +41,7 @@ TABLES = (
 RULES = f"1, Unicode {unicodedata.unidata_version}"
 # Every optimize makes FTS5 count two more levels, and beyond 2,000 it calls its table malformed.
 PURGES_MAX = 500
+SMALL_MAX = 50_000  # rids
 
 _FIND = "SELECT rowid FROM words WHERE words MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?"
 _FURTHER = """SELECT e.rid, e.session, s.tenant,
@@ -138,6 +139,11 @@ def purge(db: Connection) -> None:
 def is_owed(db: Connection) -> bool:
     """Whether there is something to purge."""
     return bool(db.execute("SELECT owed FROM search").fetchone()[0])
+
+
+def is_small(db: Connection) -> bool:
+    """Whether a purge takes so little time that nobody minds."""
+    return _state(db)[0] <= SMALL_MAX
 
 
 def restart(db: Connection) -> None:

@@ -24,14 +24,14 @@ from holdfast.stores.values import Appended
 _EVER = 2**63 - 1
 _MS = timedelta(milliseconds=1)
 _FETCH_MAX = 256
-_FIELDS = 16  # of a Head, in a row that goes on with a branch
+_FIELDS = 17  # of a Head, in a row that goes on with a branch
 
 
 class SQLiteShelf(Shelf):
     """Rows in SQLite.
 
-    `written` counts the rows that were written. `is_purging` tells that something was removed that
-    no file may hold any more, and `removed` are the salts of such rows.
+    `written` counts the rows that were written. `is_removing` tells that something was removed,
+    `is_purging` that no file may hold it any more, and `removed` are the salts of such rows.
     """
 
     def __init__(self, db: sqlite3.Connection, owners: Owners) -> None:
@@ -42,6 +42,7 @@ class SQLiteShelf(Shelf):
         self._rows: list[tuple[object, ...]] = []
         self._moved: dict[int, Head] = {}
         self._grown: dict[tuple[int, int], Line] = {}
+        self.is_removing = False
         self.is_purging = False
         self.removed: list[bytes] = []
         self.written = 0
@@ -132,6 +133,9 @@ class SQLiteShelf(Shelf):
 
     def delete(self, head: Head) -> None:
         self._empty(head)
+        if index.is_small(self._db):
+            index.purge(self._db)
+        self.is_removing = True
         self._db.execute(sql.DELETE_SESSION, (head.number,))
         self._moved.pop(head.number, None)
         del self._heads[head.tenant, head.id]
@@ -176,8 +180,9 @@ class SQLiteShelf(Shelf):
     def line(self, head: Head, name: str) -> Line | None:
         if name not in head.lines and head.number not in self._all_lines:
             row = self._db.execute(sql.FIND_LINE, (head.number, name)).fetchone()
-            if row is not None:
-                head.lines[name] = Line(*row)
+            if row is None:  # or the index by which it was looked for is damaged
+                return self.lines(head).get(name)
+            head.lines[name] = Line(*row)
         return head.lines.get(name)
 
     def lines(self, head: Head) -> dict[str, Line]:
@@ -367,8 +372,8 @@ class SQLiteShelf(Shelf):
 def _moved(head: Head) -> tuple[object, ...]:
     """What UPDATE_SESSION binds."""
     return (
-        *(head.agent, head.updated, head.ttl, head.marked, head.seq, head.branch, head.token),
-        *(head.owner, head.process, head.boot, head.until, head.number),
+        *(head.agent, head.updated, head.ttl, head.marked, head.seq, head.branch, head.branches),
+        *(head.token, head.owner, head.process, head.boot, head.until, head.number),
     )
 
 

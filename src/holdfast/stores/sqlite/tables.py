@@ -74,6 +74,7 @@ sessions = Table(
     Column("marked", BigInteger),
     Column("seq", BigInteger, nullable=False),
     Column("branch", Integer, nullable=False),
+    Column("branches", Integer, nullable=False),
     Column("token", BigInteger, nullable=False),
     Column("owner", Text),
     Column("process", Text, nullable=False),
@@ -231,11 +232,11 @@ def _delete(table: Table, *by: str) -> str:
 
 _HEAD = (
     *("number", "tenant", "id", "key", "agent", "created", "updated", "ttl", "marked", "seq"),
-    *("branch", "token", "owner", "process", "boot", "until"),
+    *("branch", "branches", "token", "owner", "process", "boot", "until"),
 )
 _MOVED = (
-    *("agent", "updated", "ttl", "marked", "seq", "branch", "token", "owner", "process", "boot"),
-    "until",
+    *("agent", "updated", "ttl", "marked", "seq", "branch", "branches", "token", "owner"),
+    *("process", "boot", "until"),
 )
 _head = [sessions.c[name] for name in _HEAD]
 _line = [column for column in branches.c if column.name != "session"]
