@@ -185,7 +185,8 @@ class Tenant(ABC):
 
         Their places stay (`Stored.entry` is None), and the chain still verifies. Afterwards the
         content is in no file of the store, no log, no index, no cache. A seq that is not in the
-        session is InvalidInput, and then nothing is erased.
+        session is InvalidInput, and then nothing is erased. StoreUnavailable may also mean that it
+        is erased for every reader, but that its bytes could not be removed yet: ask again.
         """
 
     @abstractmethod
@@ -194,6 +195,7 @@ class Tenant(ABC):
 
         There is one branch again, "main", and it is empty. Counters are emptied. No seq is used
         again, and an append that was prepared before is a Conflict. A running turn loses its lease.
+        About StoreUnavailable, see `erase`.
         """
 
     @abstractmethod

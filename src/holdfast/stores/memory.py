@@ -198,6 +198,9 @@ class MemoryShelf(Shelf):
         self._words = {each: self._words[each] for each in self._words if each[0] != head.number}
         head.lines = {}
 
+    def purge(self) -> None:
+        pass  # there are no files
+
     # Large texts
 
     def blob(self, head: Head, digest: bytes) -> bytes | None:

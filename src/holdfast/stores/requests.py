@@ -340,6 +340,7 @@ class Erase(OfSession[int]):
             shelf.erase_rows(head, found)
             head.touch(self.now)
             shelf.save(head)
+        shelf.purge()  # even if all was erased before: it may not have gone through
         return len(found)
 
 
@@ -353,6 +354,7 @@ class Clear(OfSession[Record]):
         head = self.head(shelf)
         document = views.document(shelf, head)
         shelf.clear(head)
+        shelf.purge()
         head.seq += 1  # so that no writer who saw the old head is behind the new one
         line = first_line(head.id, head.seq)
         shelf.add_line(head, line)

@@ -144,6 +144,10 @@ class Shelf(ABC):
     def clear(self, head: Head) -> None:
         """All entries, branches, `once` names and drafts of a session are gone."""
 
+    @abstractmethod
+    def purge(self) -> None:
+        """What was removed, now or before, is to be in no file when this is committed."""
+
     # Large texts
 
     @abstractmethod

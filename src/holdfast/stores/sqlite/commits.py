@@ -41,6 +41,7 @@ class Commits:
         self._file = file
         self._owners = owners
         self._db: sqlite3.Connection | None = None  # used under the lock alone
+        self._failed: list[sqlite3.Connection] = []
         self._is_sync = file.wanted["synchronous"] == 2
         self._is_fast = False
         self._written = 0
@@ -53,6 +54,7 @@ class Commits:
     def close(self) -> None:
         """Wait for what is in flight, and close the connection."""
         with self._file.locked(LOCK_WAIT_S):
+            self._close_failed()
             if self._db is not None:
                 db, self._db = self._db, None
                 self._file.close(db)
@@ -78,7 +80,18 @@ class Commits:
             raise StoreUnavailable(self._file.where, "the file was replaced or deleted")
         if self._db is None:
             self._db, self._is_fast = self._file.connect(), False
+            self._close_failed()
         return self._db
+
+    def _close_failed(self) -> None:
+        """Let go of connections that failed, now that there is another, or that all is over.
+
+        Not earlier: as long as one is open, it is known where the WAL ends, and what a failed
+        commit has left behind its end is not taken for committed.
+        """
+        while self._failed:
+            with suppress(StoreError):
+                self._file.close(self._failed.pop())
 
     def _batch(self, requests: Sequence[Request[Any]]) -> Outcome:
         try:
@@ -103,9 +116,25 @@ class Commits:
         except sqlite3.Error as another:
             error = another
         if is_fatal(error) or self._db.in_transaction:
-            db, self._db = self._db, None
-            with suppress(StoreError):
-                self._file.close(db)
+            self._failed.append(self._db)
+            self._db = None
+            self._write_over()
+
+    def _write_over(self) -> None:
+        """Put a commit that changes nothing in the place of one that failed.
+
+        That one may be in the WAL whole, only not known to be on disk; after a crash it would be
+        there, although its callers were told that it is not.
+        """
+        try:
+            db = self._connection()
+            db.execute("BEGIN IMMEDIATE")
+            db.execute("UPDATE search SET owed = owed")
+            db.execute("COMMIT")
+        except (sqlite3.Error, HoldfastError):  # the disk still fails; what could be done is done
+            if self._db is not None:
+                self._failed.append(self._db)
+                self._db = None
 
     def _transaction(
         self, db: sqlite3.Connection, requests: Sequence[Request[Any]]

@@ -8,6 +8,7 @@ reads rows flushes first, so that everything put is found.
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
+from hashlib import blake2b
 
 from holdfast.errors import Corrupt
 from holdfast.stores import views
@@ -249,7 +250,6 @@ class SQLiteShelf(Shelf):
                 salt for (salt,) in self._db.execute(sql.FIND_UNUSED_BLOB, (head.number, digest))
             ]
             self._db.execute(sql.DELETE_BLOB, (head.number, digest))
-        self._purge()
 
     def clear(self, head: Head) -> None:
         self.removed += [salt for (salt,) in self._db.execute(sql.SOME_SALTS, (head.number,))]
@@ -258,7 +258,6 @@ class SQLiteShelf(Shelf):
             self._db.execute(statement, (head.number,))
         head.lines.clear()
         self._all_lines.add(head.number)
-        self._purge()
 
     def _empty(self, head: Head) -> None:
         """Remove all entries of a session, from the log and from the index."""
@@ -277,8 +276,7 @@ class SQLiteShelf(Shelf):
                 said.append((rid, head.number, head.tenant, views.payload(self, head, row)))
         index.remove(self._db, said)
 
-    def _purge(self) -> None:
-        """What was removed is not to be in any file."""
+    def purge(self) -> None:
         index.purge(self._db)
         write_anew(self._db, ("drafts",))  # where some of it may have begun
         self.is_purging = True
@@ -314,25 +312,35 @@ class SQLiteShelf(Shelf):
     # Drafts
 
     def draft(self, head: Head) -> tuple[bytes, list[str]] | None:
-        rows = self._db.execute(sql.FIND_DRAFT, (head.number, -1)).fetchall()
-        if not rows:
-            return None
-        return rows[0][1], [data.decode() for _, data in rows[1:]]
+        rows = self._drafts(head, -1)
+        if [number for number, _ in rows] != list(range(len(rows))):
+            raise Corrupt(f"session {head.key!r}", "a piece of its draft is missing")
+        return (rows[0][1], [data.decode() for _, data in rows[1:]]) if rows else None
+
+    def _drafts(self, head: Head, after: int) -> list[tuple[int, bytes]]:
+        found = self._db.execute(sql.FIND_DRAFT, (head.number, after)).fetchall()
+        for number, digest, data in found:
+            if _draft_digest(head, number, data) != digest:
+                raise Corrupt(f"session {head.key!r}", "its draft is not what was written")
+        return [(number, data) for number, _, data in found]
 
     def save_draft(self, head: Head, body: bytes) -> None:
         self.drop_draft(head)
-        self._db.execute(sql.INSERT_DRAFT, (head.number, 0, body))
+        self._add_draft(head, 0, body)
 
     def add_chunk(self, head: Head, text: str) -> None:
         (last,) = self._db.execute(sql.LAST_CHUNK, (head.number,)).fetchone()
-        self._db.execute(sql.INSERT_DRAFT, (head.number, (last or 0) + 1, text.encode()))
+        self._add_draft(head, (last or 0) + 1, text.encode())
+
+    def _add_draft(self, head: Head, number: int, data: bytes) -> None:
+        digest = _draft_digest(head, number, data)
+        self._db.execute(sql.INSERT_DRAFT, (head.number, number, digest, data))
 
     def drop_draft(self, head: Head) -> None:
         self._db.execute(sql.DELETE_DRAFT, (head.number,))
 
     def chunks(self, head: Head, after: int) -> Sequence[tuple[int, str]]:
-        rows = self._db.execute(sql.FIND_DRAFT, (head.number, after))
-        return [(number, data.decode()) for number, data in rows if number]
+        return [(number, data.decode()) for number, data in self._drafts(head, max(after, 0))]
 
     # Leases
 
@@ -367,6 +375,11 @@ class SQLiteShelf(Shelf):
     def save_clock_seen(self, tenant: str, now: int) -> None:
         self._db.execute(sql.DELETE_CLOCK, (tenant,))
         self._db.execute(sql.INSERT_CLOCK, (tenant, now))
+
+
+def _draft_digest(head: Head, number: int, data: bytes) -> bytes:
+    place = f"{head.id} {head.token} {number}".encode()
+    return blake2b(data, digest_size=16, key=blake2b(place, digest_size=32).digest()).digest()
 
 
 def _moved(head: Head) -> tuple[object, ...]:

@@ -10,6 +10,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -79,7 +80,11 @@ class SQLiteStore(Store):
             return
         if self._state == "closed":
             raise StoreUnavailable(self._file.where, "the store is closed")
-        await asyncio.to_thread(self._open)
+        try:
+            await asyncio.to_thread(self._open)
+        except BaseException:
+            await asyncio.to_thread(self._close)
+            raise
         self._bind()
         self._file.on_fork(self._disconnect, self._after_fork)
         self._state = "open"
@@ -108,14 +113,15 @@ class SQLiteStore(Store):
             if self._indexer is not None:
                 await asyncio.wait([self._indexer])
             await self._writer.close()
+            self._threads.shutdown()
             await asyncio.to_thread(self._close)
             self._bell.ring()
         self._state = "closed"
 
     def _close(self) -> None:
-        self._threads.shutdown()
-        self._disconnect()
-        self._owners.close()
+        with suppress(StoreError):
+            self._disconnect()
+            self._owners.close()
         self._file.shut()
 
     def _check(self) -> None:

@@ -160,6 +160,7 @@ drafts = Table(
     _metadata,
     _session(),
     Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("digest", LargeBinary, nullable=False),
     Column("data", LargeBinary, nullable=False),
     sqlite_with_rowid=False,
 )
@@ -418,12 +419,12 @@ FORGET_ONCE = _text(
 DELETE_ONCE = _delete(once, "session")
 
 FIND_DRAFT = _text(
-    select(drafts.c.number, drafts.c.data)
+    select(drafts.c.number, drafts.c.digest, drafts.c.data)
     .where(drafts.c.session == bindparam("session"), drafts.c.number > bindparam("after"))
     .order_by(drafts.c.number),
     *("session", "after"),
 )
-INSERT_DRAFT = _insert(drafts, "session", "number", "data")
+INSERT_DRAFT = _insert(drafts, "session", "number", "digest", "data")
 LAST_CHUNK = _find(drafts, [func.max(drafts.c.number)], "session")
 DELETE_DRAFT = _delete(drafts, "session")
 

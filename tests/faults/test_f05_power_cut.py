@@ -1,0 +1,114 @@
+"""F05: the power goes out at a random moment under load.
+
+An append that returned is there afterwards, whole and in order, and nothing else is. The control
+that acknowledges before the disk has it must be caught, or this row would prove nothing.
+"""
+
+import random
+import time
+from typing import NamedTuple
+
+import pytest
+
+from faults import oracle
+from faults.log import read_log
+from faults.tier import need, pick
+from holdfast.testing.faults import power
+
+STORE, RAW = "faults.subjects:play_for_ever", "faults.controls:play_for_ever"
+LOAD_S = (0.1, 0.45)
+
+
+class Cut(NamedTuple):
+    """What was there after a cut: the values that were acknowledged before it, all that were asked
+    for, those that are there, and what else is wrong."""
+
+    acknowledged: list
+    asked: list
+    found: list
+    complaints: list
+
+
+def cut_once(forks, folder, look, seed, *arguments, kind="ext4"):
+    """One round: write, cut, come back, look.
+
+    What is acknowledged while the cut happens proves nothing: a sync that is under way then may
+    return without an error. So the time is taken before.
+    """
+    folder.mkdir()
+    log = folder / "log"
+    with power.Disk(folder, kind) as disk:
+        run = forks.start(str(disk.path / "store.db"), str(log), *arguments)
+        time.sleep(random.Random(seed).uniform(*LOAD_S))
+        cut_ns = time.monotonic_ns()
+        disk.cut()
+        run.kill()
+        run.wait()
+        disk.back()
+        found = look(disk.path / "store.db")
+    steps = [each for each in read_log(log) if each.step["do"] == "append"]
+    done = [e for e in steps if e.outcome == "acknowledged" and e.note["at_ns"] < cut_ns]
+    is_there = found.sessions["s"].branches["main"] if found.sessions else []
+    values = [[value for each in some for value in each.step["values"]] for some in (done, steps)]
+    return Cut(*values, is_there, found.complaints)
+
+
+def wrong(cut, *, is_sync=True):
+    """What is there is the beginning of what was asked for, and all that was acknowledged."""
+    if cut.complaints:
+        return cut.complaints
+    if cut.found != cut.asked[: len(cut.found)]:
+        return ["something else than the beginning of what was asked for"]
+    lost = len(cut.acknowledged) - len(cut.found)
+    return [f"{lost} acknowledged are lost"] if is_sync and lost > 0 else []
+
+
+@pytest.fixture(autouse=True)
+def _can_run():
+    need(power.missing())
+
+
+CASES = {
+    "the store on ext4": (STORE, oracle.read_store, "ext4", (6, 20)),
+    "the store on xfs": (STORE, oracle.read_store, "xfs", (2, 10)),
+    "plain sqlite3 with FULL": (RAW, oracle.read_raw, "ext4", (3, 20)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_nothing_acknowledged_is_lost(programs, tmp_path, case):
+    """Level "sync": 0 acknowledged appends lost, in any number of cuts."""
+    program, look, kind, rounds = CASES[case]
+    need(power.missing(kind))
+    acknowledged = 0
+
+    for seed in range(pick(*rounds)):
+        cut = cut_once(programs(program), tmp_path / str(seed), look, seed, kind=kind)
+        assert wrong(cut) == [], f"round {seed}"
+        acknowledged += len(cut.acknowledged)
+
+    assert acknowledged > 10 * pick(*rounds)
+
+
+def test_the_fast_level_loses_the_end_and_nothing_else(programs, tmp_path):
+    """Level "fast": what is there is the beginning of what was acknowledged, without a gap."""
+    lost = 0
+
+    for seed in range(pick(5, 20)):
+        folder = tmp_path / str(seed)
+        cut = cut_once(programs(STORE), folder, oracle.read_store, seed, "fast")
+        assert wrong(cut, is_sync=False) == [], f"round {seed}"
+        lost += max(0, len(cut.acknowledged) - len(cut.found))
+
+    assert lost > 0, "this level would be as safe as the other, or the power was never cut"
+
+
+@pytest.mark.parametrize("level", ["normal", "off"])
+def test_a_store_that_acknowledges_too_early_is_caught(programs, tmp_path, level):
+    """Control: with synchronous=NORMAL or OFF, at least one cut in 20 loses something."""
+    for seed in range(20):
+        cut = cut_once(programs(RAW), tmp_path / str(seed), oracle.read_raw, seed, level)
+        if any("are lost" in sentence for sentence in wrong(cut)):
+            return
+
+    pytest.fail("no cut lost anything: this row does not cut the power")
