@@ -16,6 +16,7 @@
 #   73   a folder cannot be written to
 #   74   another run held the environment for too long
 #   75   the folder exists and is not an environment that this script may change
+#   76   what the fault programme needs is missing, and cannot be installed here
 #
 # Files inside the environment:
 #

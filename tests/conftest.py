@@ -45,12 +45,19 @@ def pytest_addoption(parser):
     group.addoption(
         "--count-guard",
         action="store_true",
-        help="fail if there are fewer tests than tests/count.txt says (for the whole suite)",
+        help="fail if there are fewer tests than the count file says (for the whole suite)",
     )
     group.addoption(
         "--count-record",
         metavar="REASON",
-        help="add the number of tests to tests/count.txt",
+        help="add the number of tests to the count file",
+    )
+    group.addoption(
+        "--count-file",
+        type=Path,
+        default=TESTS / "count.txt",
+        metavar="FILE",
+        help="the log of the numbers of tests (default: tests/count.txt)",
     )
     group.addoption(
         "--summary-file",
@@ -94,7 +101,7 @@ class Observer:
     def pytest_sessionfinish(self, session, exitstatus):
         if exitstatus != pytest.ExitCode.OK or not self.config.option.count_guard:
             return  # a run that fails anyway says so itself
-        verdict = self.judge(TESTS / "count.txt")
+        verdict = self.judge(self.config.option.count_file)
         if verdict.sentence:
             self.notes.append(verdict.sentence)
         if not verdict.ok:
@@ -102,14 +109,15 @@ class Observer:
 
     def judge(self, path):
         reason = self.config.option.count_record
+        where = f"tests/{path.absolute().relative_to(TESTS)}"
         try:
             text = path.read_text(encoding="utf-8")
             if reason:
                 text = count_guard.record(text, self.tally.accounted, reason)
                 path.write_text(text, encoding="utf-8")
-            return count_guard.judge(count_guard.parse(text), self.tally.accounted)
+            return count_guard.judge(count_guard.parse(text), self.tally.accounted, where)
         except ValueError as error:
-            return count_guard.Verdict(False, f"tests/count.txt: {error}")
+            return count_guard.Verdict(False, f"{where}: {error}")
 
     def pytest_terminal_summary(self, terminalreporter):
         lines = count_guard.summary(self.tally) + self.notes
