@@ -15,7 +15,7 @@ def rows_of(payloads, root=ROOT, first=1):
     salts = chain.salts(len(payloads))
     for seq, (salt, payload) in enumerate(zip(salts, payloads, strict=True), start=first):
         link = chain.link(previous, seq, "message", chain.seal(salt, payload))
-        rows.append(Row(seq, 0, seq - 1, "message", link, salt, payload))
+        rows.append(Row(seq, 0, seq - 1, "message", 0, link, salt, payload))
         previous = link
     return rows
 

@@ -25,11 +25,18 @@ class Row(NamedTuple):
     branch: int
     position: int
     kind: str
+    check: int
     link: bytes
     salt: bytes | None
     payload: bytes | None
-    seal: bytes | None = None
     holes: bytes | None = None
+    seal: bytes | None = None
+
+
+def erased(row: Row, seal: bytes) -> Row:
+    """The row without what it said."""
+    check = chain.check(row.seq, row.kind, None)
+    return row._replace(check=check, salt=None, payload=None, holes=None, seal=seal)
 
 
 @dataclass(slots=True)

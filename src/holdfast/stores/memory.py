@@ -20,10 +20,10 @@ from holdfast.stores.base import Store
 from holdfast.stores.bell import Bell
 from holdfast.stores.blobs import digests
 from holdfast.stores.front import Front
-from holdfast.stores.head import Head, Line, Row
+from holdfast.stores.head import Head, Line, Row, erased
 from holdfast.stores.requests import Request
 from holdfast.stores.searchable import text_of
-from holdfast.stores.shelf import Fields, Linked, Listed, Once, Shelf
+from holdfast.stores.shelf import Fields, Listed, NewRow, Once, Shelf
 from holdfast.stores.values import LIMITS, Limits
 
 _Result = TypeVar("_Result")
@@ -76,6 +76,9 @@ class MemoryShelf(Shelf):
 
     def save(self, head: Head) -> None:
         pass  # the Head that was changed is the one that is kept
+
+    def move(self, head: Head) -> None:
+        pass  # likewise
 
     def delete(self, head: Head) -> None:
         self.clear(head)
@@ -140,9 +143,9 @@ class MemoryShelf(Shelf):
 
     # Entries
 
-    def add_rows(self, head: Head, rows: Sequence[Row]) -> None:
+    def add_rows(self, head: Head, rows: Sequence[NewRow]) -> None:
         session = self._sessions[head.number]
-        for row in rows:
+        for row in (Row(*new[1:]) for new in rows):
             session.rows[row.seq] = row
             session.seqs.setdefault(row.branch, []).append(row.seq)
             if row.kind == "message":
@@ -151,26 +154,25 @@ class MemoryShelf(Shelf):
     def row(self, head: Head, seq: int) -> Row | None:
         return self._sessions[head.number].rows.get(seq)
 
-    def rows(self, head: Head, branch: int, after: int, last: int) -> Iterator[Fields]:
+    def rows(self, head: Head, branch: int, after: int, last: int) -> Iterator[Row]:
         session = self._sessions[head.number]
         seqs = session.seqs.get(branch, [])
         for at in range(bisect_right(seqs, after), bisect_right(seqs, last)):
             yield session.rows[seqs[at]]
 
-    def rows_after(self, head: Head, after: int, limit: int) -> Sequence[Linked]:
+    def fields(
+        self, head: Head, branch: int, after: int, last: int, lowest: int
+    ) -> Iterator[Fields]:
+        for row in self.rows(head, branch, after, last):
+            if row.position >= lowest:
+                yield row.seq, row.position, row.kind, row.check, row.payload, row.holes
+
+    def rows_after(self, head: Head, after: int, limit: int) -> Sequence[Row]:
         rows = self._sessions[head.number].rows
-        seqs = sorted(seq for seq in rows if seq > after)[:limit]
-        return [self._linked(head, rows[seq]) for seq in seqs]
+        return [rows[seq] for seq in sorted(seq for seq in rows if seq > after)[:limit]]
 
-    def folds(self, head: Head, branch: int, after: int, last: int) -> Sequence[Linked]:
-        rows = map(Row._make, self.rows(head, branch, after, last))
-        return [self._linked(head, row) for row in rows if row.kind == "fold"]
-
-    def _linked(self, head: Head, row: Row) -> Linked:
-        session = self._sessions[head.number]
-        seqs = session.seqs[row.branch]
-        at = bisect_left(seqs, row.seq)
-        return (session.rows[seqs[at - 1]].link if at else None), row
+    def folds(self, head: Head, branch: int, after: int, last: int) -> Sequence[Row]:
+        return [row for row in self.rows(head, branch, after, last) if row.kind == "fold"]
 
     def place(self, head: Head, branch: int, position: int) -> int:
         session = self._sessions[head.number]
@@ -182,7 +184,7 @@ class MemoryShelf(Shelf):
         session = self._sessions[head.number]
         for row, seal in rows:
             self._words.pop((head.number, row.seq), None)
-            session.rows[row.seq] = row._replace(payload=None, salt=None, holes=None, seal=seal)
+            session.rows[row.seq] = erased(row, seal)
             for digest in digests(row.holes):
                 count, data = session.blobs.pop(digest)
                 if count > 1:
@@ -253,9 +255,9 @@ class MemoryShelf(Shelf):
 
     def search(
         self, tenant: str, query: str, session: int | None, before: int | None, limit: int
-    ) -> Sequence[tuple[int, Head, Linked]]:
+    ) -> Sequence[tuple[int, Head, Row]]:
         wanted = words.query(query)
-        found: list[tuple[int, Head, Linked]] = []
+        found: list[tuple[int, Head, Row]] = []
         end = len(self._messages) if before is None else min(before, len(self._messages))
         for number in range(end - 1, -1, -1) if wanted else ():
             place = self._messages[number]
@@ -263,7 +265,7 @@ class MemoryShelf(Shelf):
             if each.head.tenant != tenant or session not in (None, place[0]):
                 continue
             if _matches(self._words_at(*place), wanted):
-                found.append((number, each.head, self._linked(each.head, each.rows[place[1]])))
+                found.append((number, each.head, each.rows[place[1]]))
                 if len(found) == limit:
                     break
         return found

@@ -26,8 +26,8 @@ from holdfast.errors import (
 from holdfast.frozen import FrozenDict
 from holdfast.stores import blobs, chain, changes, views
 from holdfast.stores.document import MICROSECOND, document_of, write_document
-from holdfast.stores.head import Head, Line, Row, first_line, path
-from holdfast.stores.shelf import Once, Shelf
+from holdfast.stores.head import Head, Line, first_line, path
+from holdfast.stores.shelf import NewRow, Once, Shelf
 from holdfast.stores.values import Appended, Expired, Lease, Record
 
 _Result = TypeVar("_Result")
@@ -142,8 +142,9 @@ class Append(OfSession[Appended]):
             shelf.add_once(head, self.once, Once(salt, _sealed(salt, self.content), result))
         if self.finish:
             self._finish(shelf, head)
+            shelf.save(head)
         head.touch(self.now)
-        shelf.save(head)
+        shelf.move(head)
         return result
 
     def _again(self, shelf: Shelf, head: Head, known: Once) -> Appended:
@@ -397,8 +398,9 @@ class Expire(Request[Expired]):
 
 def _add(shelf: Shelf, head: Head, line: Line, entries: Sequence[Packed]) -> None:
     """Put entries behind the head of a branch."""
-    seq, count, link, branch = head.seq, line.count, line.link, line.number
-    rows = []
+    number, seq = head.number, head.seq
+    count, link, branch = line.count, line.link, line.number
+    rows: list[NewRow] = []
     for (kind, whole, kept, holes, texts), salt in zip(
         entries, chain.salts(len(entries)), strict=True
     ):
@@ -406,9 +408,11 @@ def _add(shelf: Shelf, head: Head, line: Line, entries: Sequence[Packed]) -> Non
         if kind == "message":
             count += 1
         link = chain.link(link, seq, kind, chain.seal(salt, whole))
-        rows.append(Row(seq, branch, count - 1, kind, link, salt, kept, None, holes))
-        for digest in blobs.digests(holes):
-            shelf.add_blob(head, digest, texts[digest])
+        check = chain.check(seq, kind, whole)
+        rows.append((number, seq, branch, count - 1, kind, check, link, salt, kept, holes))
+        if holes is not None:
+            for digest in blobs.digests(holes):
+                shelf.add_blob(head, digest, texts[digest])
     head.seq = line.head = seq
     line.count, line.link = count, link
     shelf.add_rows(head, rows)

@@ -33,12 +33,12 @@ class Listed(NamedTuple):
     sealed: bytes
 
 
-# A row that was found by itself, and the link of the one before it on its branch: None when it is
-# the first there.
-Linked = tuple[bytes | None, Row]
+# What is read of a long log, field by field, without making each a Row: seq, position, kind, check,
+# payload, holes.
+Fields = tuple[int, int, str, int, bytes | None, bytes | None]
 
-# A row as `rows` gives it, field by field as in Row; long logs are read without making each a Row.
-Fields = tuple[int, int, int, str, bytes, bytes | None, bytes | None, bytes | None, bytes | None]
+# A new row: the number of the session, then the fields of a Row but the seal.
+NewRow = tuple[int, int, int, int, str, int, bytes, bytes, bytes, bytes | None]
 
 
 class Shelf(ABC):
@@ -61,6 +61,10 @@ class Shelf(ABC):
     @abstractmethod
     def save(self, head: Head) -> None:
         """What was changed in a Head counts."""
+
+    @abstractmethod
+    def move(self, head: Head) -> None:
+        """What was changed in a Head counts, and that was seq and the time of the last write."""
 
     @abstractmethod
     def delete(self, head: Head) -> None:
@@ -113,7 +117,7 @@ class Shelf(ABC):
     # Entries
 
     @abstractmethod
-    def add_rows(self, head: Head, rows: Sequence[Row]) -> None:
+    def add_rows(self, head: Head, rows: Sequence[NewRow]) -> None:
         """New entries, in order."""
 
     @abstractmethod
@@ -121,15 +125,22 @@ class Shelf(ABC):
         """One entry."""
 
     @abstractmethod
-    def rows(self, head: Head, branch: int, after: int, last: int) -> Iterator[Fields]:
-        """The entries of one branch with seqs above `after` up to `last`, in order."""
+    def fields(
+        self, head: Head, branch: int, after: int, last: int, lowest: int
+    ) -> Iterator[Fields]:
+        """Of the entries of one branch with seqs above `after` up to `last`, those at positions
+        from `lowest` on, in order."""
 
     @abstractmethod
-    def rows_after(self, head: Head, after: int, limit: int) -> Sequence[Linked]:
+    def rows(self, head: Head, branch: int, after: int, last: int) -> Iterator[Row]:
+        """The same entries, whatever their position, and all there is of them."""
+
+    @abstractmethod
+    def rows_after(self, head: Head, after: int, limit: int) -> Sequence[Row]:
         """The next entries behind a seq, on whatever branch."""
 
     @abstractmethod
-    def folds(self, head: Head, branch: int, after: int, last: int) -> Sequence[Linked]:
+    def folds(self, head: Head, branch: int, after: int, last: int) -> Sequence[Row]:
         """The folds among `rows`, found without going over the others."""
 
     @abstractmethod
@@ -205,7 +216,7 @@ class Shelf(ABC):
     @abstractmethod
     def search(
         self, tenant: str, query: str, session: int | None, before: int | None, limit: int
-    ) -> Sequence[tuple[int, Head, Linked]]:
+    ) -> Sequence[tuple[int, Head, Row]]:
         """Messages that hold every word, newest first, each with a number to go on from."""
 
     @abstractmethod

@@ -1,10 +1,12 @@
 """Reading: from rows back to records and entries, checked on the way.
 
-Every row that is passed is held against the chain: a flipped bit, a missing, moved or half erased
-row is Corrupt, with its place. Nothing that is damaged comes back as if it were not.
+Every row that is passed is held against its check, and its place against that of the row before: a
+flipped bit, a missing or moved row is Corrupt, with its place. Nothing that is damaged comes back
+as if it were not. `problems` also goes along the chain.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -17,7 +19,7 @@ from holdfast.stores import blobs, chain
 from holdfast.stores.changes import is_same
 from holdfast.stores.document import Document, fields_of, read_document, time_at
 from holdfast.stores.head import Head, Line, Row, Stretch, branches_of, path
-from holdfast.stores.shelf import Linked, Listed, Shelf
+from holdfast.stores.shelf import Listed, Shelf
 from holdfast.stores.values import Chunk, Draft, Found, Page, Problem, Record, Stored, Summary
 
 LIST_STEP = 256
@@ -112,8 +114,8 @@ def _folds_in_force(shelf: Shelf, head: Head, line: Line) -> tuple[Stored, ...]:
     """The folds on a branch that no later one covers whole."""
     folds: list[tuple[Fold, Stored]] = []
     for stretch in path(head.lines, line):
-        for linked in shelf.folds(head, stretch.branch, stretch.after, stretch.last):
-            stored = checked(shelf, head, linked)
+        for row in shelf.folds(head, stretch.branch, stretch.after, stretch.last):
+            stored = checked(shelf, head, row)
             new = stored.entry
             if isinstance(new, Fold):
                 folds = [
@@ -135,7 +137,7 @@ def read(
     line = line_of(shelf, head, name)
     if stop is not None and stop <= start:
         return ()
-    return tuple(_entries(shelf, head, line, start, stop, kind))
+    return _entries(shelf, head, line, start, stop, kind)
 
 
 def tail(shelf: Shelf, head: Head, name: str, count: int) -> tuple[Stored, ...]:
@@ -143,78 +145,54 @@ def tail(shelf: Shelf, head: Head, name: str, count: int) -> tuple[Stored, ...]:
     line = line_of(shelf, head, name)
     if count == 0:
         return ()
-    return tuple(_entries(shelf, head, line, max(line.count - count, 0), None, None))
+    return _entries(shelf, head, line, max(line.count - count, 0), None, None)
 
 
 def _entries(
     shelf: Shelf, head: Head, line: Line, start: int, stop: int | None, kind: str | None
-) -> Iterator[Stored]:
+) -> tuple[Stored, ...]:
     lines = head.lines if line.parent is None else lines_of(shelf, head)
     lowest = start if start else -1  # what stands before the first message stands with it
     highest = line.count - 1 if stop is None else stop - 1
-    previous: bytes | None = None
+    found: list[Stored] = []
     for stretch in path(lines, line):
-        if stretch.stop <= lowest or stretch.start - 1 > highest:
-            previous = None
-            continue
-        after = stretch.after
-        if lowest > stretch.start:
-            after = max(after, shelf.place(head, stretch.branch, lowest))
-        if previous is None or after != stretch.after:
-            previous = _link_at(shelf, head, after)
-        walk = _Walk(shelf, head, stretch, after, previous)
-        yield from walk.entries(lowest, highest, kind)
-        previous = walk.link
-        if stretch.last == line.head and walk.is_at_the_end and previous != line.link:
-            raise Corrupt(_where(head), f"branch {line.name!r} does not end where it should")
+        if stretch.stop > lowest and stretch.start - 1 <= highest:
+            _walk(shelf, head, stretch, lowest, highest, found)
+    return tuple(found) if kind is None else tuple(each for each in found if each.kind == kind)
 
 
-class _Walk:
-    """Goes along one stretch, row by row, and holds each against the chain."""
+def _walk(
+    shelf: Shelf, head: Head, stretch: Stretch, lowest: int, highest: int, found: list[Stored]
+) -> None:
+    """Go along a stretch and add its entries at positions `lowest` to `highest`.
 
-    def __init__(self, shelf: Shelf, head: Head, stretch: Stretch, after: int, link: bytes) -> None:
-        self._shelf = shelf
-        self._head = head
-        self._stretch = stretch
-        self._after = after
-        self.link = link
-        self.is_at_the_end = False
-
-    def entries(self, lowest: int, highest: int, wanted: str | None) -> Iterator[Stored]:
-        """The entries at the positions `lowest` to `highest`."""
-        head, name, link = self._head, self._stretch.name, self.link
-        last: int | None = None
-        seq = self._after
-        for seq, _, position, kind, stored, salt, payload, seal, holes in self._shelf.rows(
-            head, self._stretch.branch, self._after, self._stretch.last
-        ):
-            if last is not None and position != last + (kind == "message"):
-                raise Corrupt(_where(head, seq), "it is not where it was written")
-            last = position
-            if position > highest:
-                self.link = link
-                return
-            if payload is not None and salt is not None:
-                if holes is not None:
-                    payload = blobs.fill(payload, holes, self._blob, _where(head, seq))
-                sealed = chain.seal(salt, payload)
-            elif payload is None and salt is None and seal is not None:
-                sealed = seal
-            else:
-                raise Corrupt(_where(head, seq), "it is half erased")
-            link = chain.link(link, seq, kind, sealed)
-            if link != stored:
-                raise Corrupt(_where(head, seq), "its link does not fit what is stored")
-            if position >= lowest and (wanted is None or kind == wanted):
-                entry = None if payload is None else _entry(head, seq, payload)
-                yield Stored(seq, position if position > 0 else 0, name, kind, entry)
-        if seq != self._stretch.last:
-            raise Corrupt(_where(head), f"entry {self._stretch.last} is missing")
-        self.link = link
-        self.is_at_the_end = True
-
-    def _blob(self, digest: bytes) -> bytes | None:
-        return self._shelf.blob(self._head, digest)
+    Whole logs are read here, so it is written out: each row is held against its check, and its
+    place against that of the row before.
+    """
+    name, last, is_whole = stretch.name, stretch.after, True
+    place = max(lowest, stretch.start) - 1  # of the last message passed
+    after = stretch.after
+    if lowest > stretch.start:
+        after = max(after, shelf.place(head, stretch.branch, lowest))
+    for seq, position, kind, check, payload, holes in shelf.fields(
+        head, stretch.branch, after, stretch.last, lowest
+    ):
+        if kind == "message":
+            place += 1
+        if position != place or seq <= last:
+            raise Corrupt(_where(head, seq), "it is not where it was written")
+        if position > highest:
+            is_whole = False
+            break
+        last = seq
+        if holes is not None and payload is not None:
+            payload = blobs.fill(payload, holes, partial(shelf.blob, head), _where(head, seq))
+        if chain.check(seq, kind, payload) != check:
+            raise Corrupt(_where(head, seq), "it is not what was written")
+        entry = None if payload is None else _entry(head, seq, payload)
+        found.append(Stored(seq, position if position > 0 else 0, name, kind, entry))
+    if is_whole and (last, place) != (stretch.last, stretch.stop - 1):
+        raise Corrupt(_where(head), f"entries up to {stretch.last} are missing")
 
 
 def _entry(head: Head, seq: int, payload: bytes) -> Entry:
@@ -245,17 +223,14 @@ def payload(shelf: Shelf, head: Head, row: Row) -> bytes:
     )
 
 
-def checked(shelf: Shelf, head: Head, linked: Linked) -> Stored:
-    """One entry that was found by itself, held against the row before it."""
-    previous, row = linked
+def checked(shelf: Shelf, head: Head, row: Row) -> Stored:
+    """One entry that was found by itself."""
     line = next((each for each in shelf.lines(head).values() if each.number == row.branch), None)
     if line is None:
         raise Corrupt(_where(head, row.seq), "its branch is missing")
-    if previous is None:
-        previous = _link_at(shelf, head, line.fork)
     whole = None if row.payload is None else payload(shelf, head, row)
-    for _, why in chain.broken(previous, [row._replace(payload=whole)]):
-        raise Corrupt(_where(head, row.seq), why)
+    if chain.check(row.seq, row.kind, whole) != row.check:
+        raise Corrupt(_where(head, row.seq), "it is not what was written")
     entry = None if whole is None else _entry(head, row.seq, whole)
     return Stored(row.seq, max(row.position, 0), line.name, row.kind, entry)
 
@@ -327,7 +302,7 @@ def found(
     session = None if id is None else head_of(shelf, tenant, id).number
     hits = shelf.search(tenant, query, session, before, limit + 1)
     items = tuple(
-        Found(head.id, head.key, checked(shelf, head, linked)) for _, head, linked in hits[:limit]
+        Found(head.id, head.key, checked(shelf, head, row)) for _, head, row in hits[:limit]
     )
     return Page(items, f"s{hits[limit - 1][0]}" if len(hits) > limit else None)
 
@@ -345,29 +320,27 @@ def problems(shelf: Shelf, head: Head) -> tuple[int, list[Problem]]:
         return 0, [Problem(head.key, "", 0, str(error))]
     entries = 0
     for line in lines.values():
-        count = line.base
-        rows = []
-        for row in map(Row._make, shelf.rows(head, line.number, line.fork, head.seq)):
+        count, last, link = line.base, line.fork, _link_at(shelf, head, line.fork)
+        for row in shelf.rows(head, line.number, line.fork, head.seq):
             count += row.kind == "message"
-            if row.position != count - 1:
-                wrong.append(Problem(head.key, line.name, row.seq, "its position is wrong"))
-            try:
-                whole = None if row.payload is None else payload(shelf, head, row)
-                if whole is not None:
-                    _entry(head, row.seq, whole)
-            except StoreError as error:
-                wrong.append(Problem(head.key, line.name, row.seq, str(error)))
-                continue
-            rows.append(row._replace(payload=whole))
-        entries += len(rows)
-        wrong += [
-            Problem(head.key, line.name, seq, why)
-            for seq, why in chain.broken(_link_at(shelf, head, line.fork), rows)
-        ]
-        ends = (rows[-1].seq, rows[-1].link) if rows else (line.fork, line.link)
-        if ends != (line.head, line.link) or count != line.count or line.head > head.seq:
+            why = _problem(shelf, head, row, count - 1, link)
+            wrong += [Problem(head.key, line.name, row.seq, why)] if why else []
+            entries, last, link = entries + 1, row.seq, row.link
+        if (last, link, count) != (line.head, line.link, line.count) or last > head.seq:
             wrong.append(Problem(head.key, line.name, line.head, "the branch does not end here"))
     return entries, wrong
+
+
+def _problem(shelf: Shelf, head: Head, row: Row, position: int, link: bytes) -> str:
+    """What is wrong with a row behind the link `link`; nothing is ""."""
+    if row.position != position:
+        return "its position is wrong"
+    try:
+        checked(shelf, head, row)
+        whole = None if row.payload is None else payload(shelf, head, row)
+    except StoreError as error:
+        return str(error)
+    return next((why for _, why in chain.broken(link, [row._replace(payload=whole)])), "")
 
 
 def _where(head: Head, seq: int = 0) -> str:

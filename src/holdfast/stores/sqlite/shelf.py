@@ -14,9 +14,9 @@ from holdfast.errors import Corrupt
 from holdfast.stores import views
 from holdfast.stores.blobs import digests, fill
 from holdfast.stores.chain import salts
-from holdfast.stores.head import Head, Line, Row
+from holdfast.stores.head import Head, Line, Row, erased
 from holdfast.stores.owners import Owners, moment
-from holdfast.stores.shelf import Fields, Linked, Listed, Once, Shelf
+from holdfast.stores.shelf import Fields, Listed, NewRow, Once, Shelf
 from holdfast.stores.sqlite import search as index
 from holdfast.stores.sqlite import tables as sql
 from holdfast.stores.sqlite.wiping import write_anew
@@ -42,6 +42,7 @@ class SQLiteShelf(Shelf):
         self._all_lines: set[int] = set()
         self._rows: list[tuple[object, ...]] = []
         self._moved: dict[int, Head] = {}
+        self._saved: dict[int, Head] = {}
         self._grown: dict[tuple[int, int], Line] = {}
         self.is_removing = False
         self.is_purging = False
@@ -76,7 +77,14 @@ class SQLiteShelf(Shelf):
         if self._moved:
             moved, self._moved = self._moved, {}
             self.written += len(moved)
-            self._db.executemany(sql.UPDATE_SESSION, [_moved(head) for head in moved.values()])
+            self._db.executemany(
+                sql.MOVE_SESSION,
+                [(head.updated, head.marked, head.seq, head.number) for head in moved.values()],
+            )
+        if self._saved:
+            saved, self._saved = self._saved, {}
+            self.written += len(saved)
+            self._db.executemany(sql.UPDATE_SESSION, [_saved(head) for head in saved.values()])
 
     def unindexed(self) -> int:
         """How many entries, at most, are not in the search index yet."""
@@ -118,7 +126,7 @@ class SQLiteShelf(Shelf):
         return None if row is None else self._shared(row)
 
     def insert(self, head: Head, body: bytes, sealed: bytes) -> None:
-        agent, *moved, _ = _moved(head)
+        agent, *moved, _ = _saved(head)
         values = (head.tenant, head.id, head.key, agent, head.created, *moved)
         done = self._db.execute(sql.INSERT_SESSION, values)
         assert done.lastrowid is not None
@@ -130,7 +138,11 @@ class SQLiteShelf(Shelf):
             self.add_line(head, line)
 
     def save(self, head: Head) -> None:
-        self._moved[head.number] = head
+        self._saved[head.number] = head
+
+    def move(self, head: Head) -> None:
+        if head.number not in self._saved:
+            self._moved[head.number] = head
 
     def delete(self, head: Head) -> None:
         self._empty(head)
@@ -139,6 +151,7 @@ class SQLiteShelf(Shelf):
         self.is_removing = True
         self._db.execute(sql.DELETE_SESSION, (head.number,))
         self._moved.pop(head.number, None)
+        self._saved.pop(head.number, None)
         del self._heads[head.tenant, head.id]
 
     def document(self, head: Head) -> tuple[bytes, bytes]:
@@ -209,26 +222,34 @@ class SQLiteShelf(Shelf):
 
     # Entries
 
-    def add_rows(self, head: Head, rows: Sequence[Row]) -> None:
-        number = head.number
-        self._rows += [(number, *row) for row in rows]
+    def add_rows(self, head: Head, rows: Sequence[NewRow]) -> None:  # noqa: ARG002 - in the rows
+        self._rows += rows
 
     def row(self, head: Head, seq: int) -> Row | None:
         self.flush()
         row = self._db.execute(sql.FIND_ROW, (head.number, seq)).fetchone()
         return None if row is None else Row._make(row)
 
-    def rows(self, head: Head, branch: int, after: int, last: int) -> Iterator[Fields]:
+    def fields(
+        self, head: Head, branch: int, after: int, last: int, lowest: int
+    ) -> Iterator[Fields]:
         self.flush()
-        return self._db.execute(sql.FIND_ROWS, (head.number, branch, after, last))
+        return self._db.execute(sql.FIND_FIELDS, (head.number, branch, after, last, lowest))
 
-    def rows_after(self, head: Head, after: int, limit: int) -> Sequence[Linked]:
+    def rows(self, head: Head, branch: int, after: int, last: int) -> Iterator[Row]:
         self.flush()
-        return _linked(self._db.execute(sql.FIND_NEWS, (head.number, after, limit)))
+        found = self._db.execute(sql.FIND_ROWS, (head.number, branch, after, last))
+        return map(Row._make, found)
 
-    def folds(self, head: Head, branch: int, after: int, last: int) -> Sequence[Linked]:
+    def rows_after(self, head: Head, after: int, limit: int) -> Sequence[Row]:
         self.flush()
-        return _linked(self._db.execute(sql.FIND_FOLDS, (head.number, branch, after, last)))
+        found = self._db.execute(sql.FIND_NEWS, (head.number, after, limit))
+        return [Row._make(row) for row in found]
+
+    def folds(self, head: Head, branch: int, after: int, last: int) -> Sequence[Row]:
+        self.flush()
+        found = self._db.execute(sql.FIND_FOLDS, (head.number, branch, after, last))
+        return [Row._make(row) for row in found]
 
     def place(self, head: Head, branch: int, position: int) -> int:
         self.flush()
@@ -238,7 +259,11 @@ class SQLiteShelf(Shelf):
     def erase_rows(self, head: Head, rows: Sequence[tuple[Row, bytes]]) -> None:
         self._forget_words(head, [row for row, _ in rows])
         self._db.executemany(
-            sql.ERASE_ROW, [(None, None, seal, None, head.number, row.seq) for row, seal in rows]
+            sql.ERASE_ROW,
+            [
+                (each.check, each.salt, each.payload, each.holes, each.seal, head.number, each.seq)
+                for each in (erased(row, seal) for row, seal in rows)
+            ],
         )
         self._db.executemany(
             sql.FORGET_ONCE, [(None, None, head.number, row.seq, row.seq) for row, _ in rows]
@@ -356,16 +381,16 @@ class SQLiteShelf(Shelf):
 
     def search(
         self, tenant: str, query: str, session: int | None, before: int | None, limit: int
-    ) -> Sequence[tuple[int, Head, Linked]]:
+    ) -> Sequence[tuple[int, Head, Row]]:
         rids = index.find(
             self._db, query, tenant=tenant, session=session, before=before, limit=limit
         )
-        found: list[tuple[int, Head, Linked]] = []
+        found: list[tuple[int, Head, Row]] = []
         for rid in rids:
             row = self._db.execute(sql.FIND_BY_RID, (rid,)).fetchone()
             if row is not None and row[1] == tenant:
                 head = self._shared(row[:_FIELDS])
-                found.append((rid, head, (row[_FIELDS], Row._make(row[_FIELDS + 1 :]))))
+                found.append((rid, head, Row._make(row[_FIELDS:])))
         return found
 
     def clock_seen(self, tenant: str) -> int | None:
@@ -382,13 +407,9 @@ def _draft_digest(head: Head, number: int, data: bytes) -> bytes:
     return blake2b(data, digest_size=16, key=blake2b(place, digest_size=32).digest()).digest()
 
 
-def _moved(head: Head) -> tuple[object, ...]:
+def _saved(head: Head) -> tuple[object, ...]:
     """What UPDATE_SESSION binds."""
     return (
         *(head.agent, head.updated, head.ttl, head.marked, head.seq, head.branch, head.branches),
         *(head.token, head.owner, head.process, head.boot, head.until, head.number),
     )
-
-
-def _linked(rows: Iterable[Sequence[object]]) -> list[Linked]:
-    return [(row[0], Row._make(row[1:])) for row in rows]  # type: ignore[misc]

@@ -120,11 +120,12 @@ entries = Table(
     Column("branch", Integer, nullable=False),
     Column("position", BigInteger, nullable=False),
     Column("kind", Text, nullable=False),
+    Column("check", BigInteger, nullable=False),
     Column("link", LargeBinary, nullable=False),
     Column("salt", LargeBinary),
     Column("payload", LargeBinary),
-    Column("seal", LargeBinary),
     Column("holes", LargeBinary),
+    Column("seal", LargeBinary),
     UniqueConstraint("session", "seq"),
 )
 _is_placed = and_(
@@ -245,6 +246,7 @@ _line = [column for column in branches.c if column.name != "session"]
 FIND_KEY = _find(sessions, _head, "tenant", "key")
 INSERT_SESSION = _insert(sessions, *_HEAD[1:])
 UPDATE_SESSION = _update(sessions, _MOVED, "number")
+MOVE_SESSION = _update(sessions, ("updated", "marked", "seq"), "number")
 DELETE_SESSION = _delete(sessions, "number")
 FIND_DOCUMENT = _find(documents, [documents.c.body, documents.c.digest], "session")
 INSERT_DOCUMENT = _insert(documents, "session", "body", "digest")
@@ -314,7 +316,9 @@ DELETE_LINES = _delete(branches, "session")
 
 # Entries: the columns in the order of the fields of a Row.
 
-_ROW = ("seq", "branch", "position", "kind", "link", "salt", "payload", "seal", "holes")
+_ROW = (
+    *("seq", "branch", "position", "kind", "check", "link", "salt", "payload", "holes", "seal"),
+)
 _row = [entries.c[name] for name in _ROW]
 _stretch = and_(
     entries.c.session == bindparam("session"),
@@ -322,32 +326,23 @@ _stretch = and_(
     entries.c.seq > bindparam("after"),
     entries.c.seq <= bindparam("last"),
 )
-_before = entries.alias("before")
-_previous = (
-    select(_before.c.link)
-    .where(
-        _before.c.session == entries.c.session,
-        _before.c.branch == entries.c.branch,
-        _before.c.seq < entries.c.seq,
-    )
-    .order_by(_before.c.seq.desc())
-    .limit(literal_column("1"))
-    .offset(_NO)
-    .scalar_subquery()
-)
-_linked = [_previous.label("previous"), *_row]
-
-INSERT_ROW = _insert(entries, "session", *_ROW)
+INSERT_ROW = _insert(entries, "session", *_ROW[:-1])
 FIND_ROW = _find(entries, _row, "session", "seq")
+FIND_FIELDS = _text(
+    select(*(entries.c[name] for name in ("seq", "position", "kind", "check", "payload", "holes")))
+    .where(_stretch, entries.c.position >= bindparam("lowest"))
+    .order_by(entries.c.seq),
+    *("session", "branch", "after", "last", "lowest"),
+)
 FIND_ROWS = _text(
     select(*_row).where(_stretch).order_by(entries.c.seq), "session", "branch", "after", "last"
 )
 FIND_FOLDS = _text(
-    select(*_linked).where(_stretch, _is_fold).order_by(entries.c.seq),
+    select(*_row).where(_stretch, _is_fold).order_by(entries.c.seq),
     *("session", "branch", "after", "last"),
 )
 FIND_NEWS = _text(
-    select(*_linked)
+    select(*_row)
     .where(entries.c.session == bindparam("session"), entries.c.seq > bindparam("after"))
     .order_by(entries.c.seq)
     .limit(bindparam("limit"))
@@ -369,7 +364,7 @@ FIND_PLACE = _text(
 )
 FIND_RID = _find(entries, [entries.c.rid], "session", "seq")
 FIND_BY_RID = _text(
-    select(*_head, *_linked)
+    select(*_head, *_row)
     .join_from(entries, sessions, sessions.c.number == entries.c.session)
     .where(entries.c.rid == bindparam("rid")),
     "rid",
@@ -385,7 +380,7 @@ SOME_SALTS = _text(
 FIND_ALL = _text(
     select(entries.c.rid, *_row).where(entries.c.session == bindparam("session")), "session"
 )
-ERASE_ROW = _update(entries, ("salt", "payload", "seal", "holes"), "session", "seq")
+ERASE_ROW = _update(entries, ("check", "salt", "payload", "holes", "seal"), "session", "seq")
 DELETE_ROWS = _delete(entries, "session")
 
 # Large texts, named appends, drafts, clocks
