@@ -10,6 +10,8 @@ import json
 import time
 import unicodedata
 
+from msgspec.structs import replace
+
 import naive_store
 from holdfast import codec, ids
 from holdfast.entries import Fold
@@ -279,7 +281,7 @@ class CountsEveryEntryAsAPosition(NaiveTenant):
 class CountsPositionsBehindTheFilter(NaiveTenant):
     async def read(self, id, branch=MAIN, start=0, stop=None, *, kind=None):
         rows = await super().read(id, branch, start, stop, kind=kind)
-        return tuple(row._replace(position=start + at) for at, row in enumerate(rows))
+        return tuple(replace(row, position=start + at) for at, row in enumerate(rows))
 
 
 @breaks("test_reading_is_not_writing")
@@ -323,7 +325,8 @@ class HidesFoldsThatOverlap(NaiveTenant):
 class FoldsOfTheWholeSession(NaiveTenant):
     def record(self, session):
         rows = [row for name in session.lines for row in self.stored(session, name)]
-        folds = sorted({row.seq: row for row in rows if isinstance(row.entry, Fold)}.values())
+        by_seq = {row.seq: row for row in rows if isinstance(row.entry, Fold)}
+        folds = [by_seq[seq] for seq in sorted(by_seq)]
         return super().record(session).replace(folds=self.folds_in_force(folds))
 
 

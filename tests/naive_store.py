@@ -581,7 +581,7 @@ class NaiveTenant(Tenant):
                 for row in self.stored(session, name)
                 if row.branch == name and row.seq > seen
             ]
-            for row in sorted(fresh):
+            for row in sorted(fresh, key=lambda row: row.seq):
                 seen = row.seq
                 yield row
             if session.draft is not None and self.is_running(session):

@@ -59,6 +59,7 @@ class FrozenDict(dict[str, Any]):
 
 
 EMPTY = FrozenDict()
+_FLAT = frozenset((str, bool, int, float, type(None)))
 _PLAIN: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (str, str.__str__),
     (int, int.__int__),
@@ -115,6 +116,10 @@ def decode_hook(kind: type, value: Any) -> Any:
     """For msgspec: FrozenDict is the one type here that it does not know."""
     if kind is not FrozenDict or not isinstance(value, dict):
         raise ValueError(f"a JSON object belongs here, not {type(value).__name__}")
+    if _FLAT.issuperset(map(type, value.values())):  # as most are: there is nothing to freeze in it
+        frozen = dict.__new__(FrozenDict)
+        dict.update(frozen, value)
+        return frozen
     return FrozenDict(value)
 
 

@@ -16,7 +16,13 @@ cannot be kept gets in, and nothing that gets in is lost.
 """
 
 from holdfast.codec.plain import plain, plain_dict, read_plain
-from holdfast.codec.record import VERSION, read_foreign_record, read_record, record
+from holdfast.codec.record import (
+    VERSION,
+    read_foreign_record,
+    read_record,
+    read_records,
+    record,
+)
 from holdfast.strict import LIMITS, Limits
 
 __all__ = [
@@ -28,5 +34,6 @@ __all__ = [
     "read_foreign_record",
     "read_plain",
     "read_record",
+    "read_records",
     "record",
 ]

@@ -26,7 +26,7 @@ Our own rows are read by msgspec alone; a row that it does not take as it is (a 
 newer version, a nested tool call) is read again by the strict path, and nothing in it is lost.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -45,7 +45,6 @@ from holdfast.usage import Usage
 
 VERSION = RECORD_VERSION
 _Kind = TypeVar("_Kind", Fold, Call, Mark)
-_NONE = (None, None, None)
 
 
 class _Record(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, gc=False):
@@ -66,6 +65,8 @@ def _encode_hook(value: Any) -> Any:
 
 _encode = msgspec.json.Encoder(enc_hook=_encode_hook).encode
 _decode = msgspec.json.Decoder(_Record, dec_hook=decode_hook).decode
+_decode_all = msgspec.json.Decoder(list[_Record], dec_hook=decode_hook).decode
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def record(entry: Entry) -> bytes:
@@ -88,18 +89,11 @@ def read_record(data: bytes, where: str = "a record") -> Entry:
     A kind that is unknown here comes back as an UnknownEntry, a newer version as FormatTooNew.
     """
     try:
-        found = _decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        pass  # not as this version writes it: read it slowly, to keep it or to say why not
-    else:
-        message, others = found.message, (found.fold, found.call, found.mark)
-        if message is not None and others == _NONE:
-            if message.timestamp is not NO_TIME and message.id is not NO_ID and message.id:
-                return message
-        elif message is None and others.count(None) == 2:
-            other = next(each for each in others if each is not None)
-            if has_identity(other):
-                return other
+        entry = _entry(_decode(data))
+    except _UNREADABLE:
+        entry = None  # not as this version writes it: read it slowly, to keep it or to say why not
+    if entry is not None:
+        return entry
     try:
         entry, mended = _read_slowly(data, strict.OWN_LIMITS, where)
     except (InvalidInput, TooLarge) as error:
@@ -107,6 +101,30 @@ def read_record(data: bytes, where: str = "a record") -> Entry:
     if mended:
         raise Corrupt(where, "it holds broken characters, and no record was written with any")
     return entry
+
+
+def read_records(records: Sequence[bytes]) -> list[Entry]:
+    """The entries in many records of ours; as `read_record`, and quicker than one by one."""
+    try:
+        found = _decode_all(b"[%b]" % b",".join(records))
+    except _UNREADABLE:
+        found = []
+    entries = [_entry(each) for each in found]
+    if len(entries) != len(records) or None in entries:
+        return [read_record(each) for each in records]
+    return entries  # type: ignore[return-value]
+
+
+def _entry(found: _Record) -> Entry | None:
+    """The one entry in a record that was decoded; None if it is not as this version writes it."""
+    message = found.message
+    if message is not None:
+        is_alone = found.fold is None and found.call is None and found.mark is None
+        if is_alone and message.timestamp is not NO_TIME and message.id is not NO_ID and message.id:
+            return message
+        return None
+    others = [each for each in (found.fold, found.call, found.mark) if each is not None]
+    return others[0] if len(others) == 1 and has_identity(others[0]) else None
 
 
 def read_foreign_record(data: bytes | str, limits: Limits = LIMITS) -> tuple[Entry, ...]:

@@ -10,7 +10,7 @@ on the link of the entry at which the branch forks.
 Erasing drops payload and salt, and keeps the seal: the chain still verifies, and because the salt
 is gone nobody can find out what was there by trying texts.
 
-    check = CRC-32 of (seq, kind, payload)
+    check = CRC-32 of payload, begun with seq and the CRC-32 of kind
 
 Reading a long log must be quick, and two digests a row would cost as much as everything else. So a
 row also has a check, which tells a flipped bit as surely as a digest does, and reading goes by
@@ -27,6 +27,7 @@ from holdfast.entries import KINDS
 
 SIZE = 16
 _KINDS = {kind: kind.encode() for kind in KINDS}
+_STARTS = {kind: crc32(name) for kind, name in _KINDS.items()}
 
 
 class Linked(Protocol):
@@ -73,8 +74,8 @@ def link(previous: bytes, seq: int, kind: str, sealed: bytes) -> bytes:
 
 def check(seq: int, kind: str, payload: bytes | None) -> int:
     """What a row is told by when it is read; of an erased one too, which has no payload."""
-    start = crc32(_KINDS.get(kind) or kind.encode(), seq & 0xFFFF_FFFF)
-    return start if payload is None else crc32(payload, start)
+    start = _STARTS[kind] if kind in _STARTS else crc32(kind.encode())
+    return crc32(payload or b"", seq ^ start)
 
 
 def broken(previous: bytes, rows: Iterable[Linked]) -> Iterator[tuple[int, str]]:

@@ -15,9 +15,10 @@ It is kept with a digest of its bytes. Key, agent and the like stand a second ti
 of a table, to be found by; the document is what counts, and the two are compared on loading.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -29,26 +30,34 @@ from holdfast.stores.values import Record
 VERSION = 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
+_EXACT_MAX = 4 * 10**15  # in the year 2096; a float is exact to the microsecond until then
 
 
-class Document(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The fields of the table above."""
+class ListedDocument(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The fields of the table above that a list shows; the others are passed over."""
 
     v: int
     id: str
     key: str
-    created: int
     tenant: str = ""
     agent: str = ""
+    metadata: FrozenDict = EMPTY
+
+
+class Document(ListedDocument, frozen=True, omit_defaults=True, kw_only=True):
+    """All fields of the table above."""
+
+    created: int
     parent: str = ""
     settings: FrozenDict = EMPTY
-    metadata: FrozenDict = EMPTY
     counters: FrozenDict = EMPTY
     tools: tuple[FrozenDict, ...] = ()
     ttl: int | None = None
 
 
+_Doc = TypeVar("_Doc", ListedDocument, Document)
 _decode = msgspec.json.Decoder(Document, dec_hook=decode_hook).decode
+_decode_listed = msgspec.json.Decoder(ListedDocument, dec_hook=decode_hook).decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -59,6 +68,8 @@ def micros(time: datetime) -> int:
 
 def time_at(micros: int) -> datetime:
     """The time that so many microseconds since 1970 are."""
+    if 0 <= micros < _EXACT_MAX:
+        return datetime.fromtimestamp(micros / 1_000_000, UTC)
     return _EPOCH + timedelta(microseconds=micros)
 
 
@@ -104,10 +115,19 @@ def write_document(document: Document) -> tuple[bytes, bytes]:
 
 def read_document(body: bytes, sealed: bytes, where: str) -> Document:
     """The document in `body`, or Corrupt when it is not what was written."""
+    return _read(_decode, body, sealed, where)
+
+
+def read_listed(body: bytes, sealed: bytes, where: str) -> ListedDocument:
+    """Of the document in `body`, what a list shows."""
+    return _read(_decode_listed, body, sealed, where)
+
+
+def _read(decode: Callable[[bytes], _Doc], body: bytes, sealed: bytes, where: str) -> _Doc:
     if digest(body) != sealed:
         raise Corrupt(where, "its record is not what was written")
     try:
-        document = _decode(body)
+        document = decode(body)
     except (msgspec.MsgspecError, InvalidInput, UnicodeDecodeError, RecursionError) as error:
         raise Corrupt(where, f"its record cannot be read: {error}") from error
     if document.v > VERSION:

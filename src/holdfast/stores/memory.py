@@ -105,7 +105,7 @@ class MemoryShelf(Shelf):
         limit: int,
     ) -> Sequence[Listed]:
         wanted = [
-            Listed(each.head, each.body, each.sealed)
+            each
             for each in self._sessions.values()
             if each.head.tenant == tenant
             and (agent is None or each.head.agent == agent)
@@ -114,7 +114,14 @@ class MemoryShelf(Shelf):
             and (before is None or (each.head.updated, each.head.number) < before)
         ]
         wanted.sort(key=lambda each: (each.head.updated, each.head.number), reverse=True)
-        return wanted[:limit]
+        return [
+            (
+                *(head.number, head.id, head.key, head.agent, head.created, head.updated),
+                *(head.seq, each.body, each.sealed),
+            )
+            for each in wanted[:limit]
+            for head in (each.head,)
+        ]
 
     def overdue(self, tenant: str, now: int, marked: int, limit: int) -> Sequence[Head]:
         heads = [

@@ -25,12 +25,8 @@ class Once(NamedTuple):
     result: Appended
 
 
-class Listed(NamedTuple):
-    """A session in a list, with its document and the digest of that."""
-
-    head: Head
-    body: bytes
-    sealed: bytes
+# A session in a list: number, id, key, agent, created, updated, seq, its document, and its digest.
+Listed = tuple[int, str, str, str, int, int, int, bytes, bytes]
 
 
 # What is read of a long log, field by field, without making each a Row: seq, position, kind, check,

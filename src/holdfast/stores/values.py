@@ -3,6 +3,8 @@
 from datetime import datetime, timedelta
 from typing import Generic, NamedTuple, TypeVar
 
+import msgspec
+
 from holdfast import ids
 from holdfast.entries import Entry
 from holdfast.errors import InvalidInput
@@ -33,7 +35,7 @@ class Limits(Value, frozen=True, kw_only=True):
 LIMITS = Limits()
 
 
-class Stored(NamedTuple):
+class Stored(msgspec.Struct, frozen=True, gc=False):
     """An entry and where it stands.
 
     `position` is the place of the message on its branch, and for any other entry that of the last
@@ -158,7 +160,7 @@ def check_ttl(ttl: object) -> None:
         raise InvalidInput("ttl", f"is above zero and at most {ALL_TIME.days} days, not {ttl}")
 
 
-class Summary(NamedTuple):
+class Summary(msgspec.Struct, frozen=True, gc=False):
     """A session in a list. `damage` says what is wrong when its record cannot be read."""
 
     id: str

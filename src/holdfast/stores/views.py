@@ -7,22 +7,24 @@ as if it were not. `problems` also goes along the chain.
 
 from collections.abc import Mapping
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import msgspec
 
-from holdfast.codec import read_record
+from holdfast.codec import read_record, read_records
 from holdfast.entries import Entry, Fold
 from holdfast.errors import Corrupt, FormatTooNew, InvalidInput, SessionNotFound, StoreError
 from holdfast.frozen import EMPTY, FrozenDict, decode_hook
 from holdfast.stores import blobs, chain
 from holdfast.stores.changes import is_same
-from holdfast.stores.document import Document, fields_of, read_document, time_at
+from holdfast.stores.document import Document, fields_of, read_document, read_listed, time_at
 from holdfast.stores.head import Head, Line, Row, Stretch, branches_of, path
-from holdfast.stores.shelf import Listed, Shelf
+from holdfast.stores.shelf import Fields, Listed, Shelf
 from holdfast.stores.values import Chunk, Draft, Found, Page, Problem, Record, Stored, Summary
 
 LIST_STEP = 256
+WALK_STEP = 512
 _read_draft = msgspec.json.Decoder(FrozenDict, dec_hook=decode_hook).decode
 
 
@@ -82,11 +84,7 @@ def line_of(shelf: Shelf, head: Head, name: str) -> Line:
 
 def document(shelf: Shelf, head: Head) -> Document:
     """The document of a session, held against its digest and against the columns."""
-    return _document(head, *shelf.document(head))
-
-
-def _document(head: Head, body: bytes, sealed: bytes) -> Document:
-    found = read_document(body, sealed, _where(head))
+    found = read_document(*shelf.document(head), where=_where(head))
     columns = (head.tenant, head.id, head.key, head.agent, head.created, head.ttl)
     if columns != (found.tenant, found.id, found.key, found.agent, found.created, found.ttl):
         raise Corrupt(_where(head), "its columns and its record differ")
@@ -166,42 +164,58 @@ def _walk(
 ) -> None:
     """Go along a stretch and add its entries at positions `lowest` to `highest`.
 
-    Whole logs are read here, so it is written out: each row is held against its check, and its
-    place against that of the row before.
+    Whole logs are read here, so it is written out, and what can be done for many at once is.
     """
-    name, last, is_whole = stretch.name, stretch.after, True
+    after, last = stretch.after, stretch.after
     place = max(lowest, stretch.start) - 1  # of the last message passed
-    after = stretch.after
     if lowest > stretch.start:
         after = max(after, shelf.place(head, stretch.branch, lowest))
-    for seq, position, kind, check, payload, holes in shelf.fields(
-        head, stretch.branch, after, stretch.last, lowest
-    ):
-        if kind == "message":
-            place += 1
-        if position != place or seq <= last:
-            raise Corrupt(_where(head, seq), "it is not where it was written")
-        if position > highest:
-            is_whole = False
-            break
-        last = seq
-        if holes is not None and payload is not None:
-            payload = blobs.fill(payload, holes, partial(shelf.blob, head), _where(head, seq))
-        if chain.check(seq, kind, payload) != check:
-            raise Corrupt(_where(head, seq), "it is not what was written")
-        entry = None if payload is None else _entry(head, seq, payload)
-        found.append(Stored(seq, position if position > 0 else 0, name, kind, entry))
-    if is_whole and (last, place) != (stretch.last, stretch.stop - 1):
+    fields = shelf.fields(head, stretch.branch, after, stretch.last, lowest)
+    while rows := list(islice(fields, WALK_STEP)):
+        kept: list[Fields] = []
+        for row in rows:
+            seq, position, kind, _, _, holes = row
+            if kind == "message":
+                place += 1
+            if position != place or seq <= last:
+                raise Corrupt(_where(head, seq), "it is not where it was written")
+            last = seq
+            if position > highest:
+                found += _stored(head, stretch.name, kept)
+                return
+            kept.append(row if holes is None else _filled(shelf, head, row))
+        found += _stored(head, stretch.name, kept)
+    if (last, place) != (stretch.last, stretch.stop - 1):
         raise Corrupt(_where(head), f"entries up to {stretch.last} are missing")
 
 
-def _entry(head: Head, seq: int, payload: bytes) -> Entry:
+def _filled(shelf: Shelf, head: Head, row: Fields) -> Fields:
+    """The row with its large texts in their places."""
+    seq, position, kind, check, kept, holes = row
+    if kept is not None:
+        kept = blobs.fill(kept, holes, partial(shelf.blob, head), _where(head, seq))
+    return seq, position, kind, check, kept, None
+
+
+def _stored(head: Head, name: str, rows: list[Fields]) -> list[Stored]:
+    """The entries in these rows, each held against its check."""
+    for seq, _, kind, check, payload, _ in rows:
+        if chain.check(seq, kind, payload) != check:
+            raise Corrupt(_where(head, seq), "it is not what was written")
+    payloads = [row[4] for row in rows if row[4] is not None]
     try:
-        return read_record(payload)
-    except Corrupt as error:
-        raise Corrupt(_where(head, seq), error.why) from error
-    except FormatTooNew as error:
-        raise FormatTooNew(_where(head, seq), error.found, error.known) from error
+        entries = iter(read_records(payloads))
+    except (Corrupt, FormatTooNew):  # one of them: which?
+        entries = iter([read_record(row[4], _where(head, row[0])) for row in rows if row[4]])
+    return [
+        Stored(seq, position if position > 0 else 0, name, kind, next(entries) if payload else None)
+        for seq, position, kind, _, payload, _ in rows
+    ]
+
+
+def _entry(head: Head, seq: int, payload: bytes | None) -> Entry | None:
+    """What a row says; None when it was erased."""
+    return None if payload is None else read_record(payload, _where(head, seq))
 
 
 def _link_at(shelf: Shelf, head: Head, seq: int) -> bytes:
@@ -231,7 +245,7 @@ def checked(shelf: Shelf, head: Head, row: Row) -> Stored:
     whole = None if row.payload is None else payload(shelf, head, row)
     if chain.check(row.seq, row.kind, whole) != row.check:
         raise Corrupt(_where(head, row.seq), "it is not what was written")
-    entry = None if whole is None else _entry(head, row.seq, whole)
+    entry = _entry(head, row.seq, whole)
     return Stored(row.seq, max(row.position, 0), line.name, row.kind, entry)
 
 
@@ -263,36 +277,42 @@ def listed(
 ) -> Page[Summary]:
     """One page of a list of sessions."""
     found: list[Summary] = []
-    step = limit + 1 if not metadata else LIST_STEP
     while True:
         some = shelf.newest(
-            tenant, agent=agent, since=since, until=until, before=before, limit=step
+            tenant,
+            agent=agent,
+            since=since,
+            until=until,
+            before=before,
+            limit=LIST_STEP if metadata else limit + 1,
         )
         for each in some:
             if len(found) == limit:
                 assert before is not None
                 return Page(tuple(found), f"l{before[0]}.{before[1]}")
-            before = (each.head.updated, each.head.number)
-            summary = _summary(each)
-            if all(_has(summary.metadata, name, metadata[name]) for name in metadata):
+            before = (each[5], each[0])
+            summary = _summary(tenant, each)
+            if not metadata or _has(summary.metadata, metadata):
                 found.append(summary)
-        if len(some) < step:
+        if len(some) < (LIST_STEP if metadata else limit + 1):
             return Page(tuple(found))
 
 
-def _has(metadata: FrozenDict, name: str, value: Any) -> bool:
-    return name in metadata and is_same(metadata[name], value)
+def _has(metadata: FrozenDict, wanted: Mapping[str, Any]) -> bool:
+    return all(name in metadata and is_same(metadata[name], wanted[name]) for name in wanted)
 
 
-def _summary(each: Listed) -> Summary:
-    head = each.head
+def _summary(tenant: str, each: Listed) -> Summary:
+    _, id, key, agent, created, updated, seq, body, sealed = each
     metadata, damage = EMPTY, ""
     try:
-        metadata = _document(head, each.body, each.sealed).metadata
+        said = read_listed(body, sealed, "its record")
+        if said.key != key or said.id != id or said.agent != agent or said.tenant != tenant:
+            raise Corrupt("its record", "the columns beside it say something else")
+        metadata = said.metadata
     except StoreError as error:
         damage = str(error)
-    times = time_at(head.created), time_at(head.updated)
-    return Summary(head.id, head.key, head.agent, *times, metadata, head.seq, damage)
+    return Summary(id, key, agent, time_at(created), time_at(updated), metadata, seq, damage)
 
 
 def found(

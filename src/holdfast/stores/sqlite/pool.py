@@ -29,14 +29,13 @@ class Pool:
     @contextmanager
     def lend(self) -> Iterator[sqlite3.Connection]:
         """A connection for the length of a block; it comes back without a transaction."""
-        db = self._take()
+        db = self.take()
         try:
             yield db
         except BaseException as error:
-            self._give(None if is_fatal(error) or not _is_clean(db) else db, db)
+            self.give(db, error)
             raise
-        else:
-            self._give(db if _is_clean(db) else None, db)
+        self.give(db)
 
     def close(self) -> None:
         """Wait for what is out, and close everything. Nothing is lent any more until `open`."""
@@ -56,9 +55,11 @@ class Pool:
         self._changed = threading.Condition()
         self._free, self._out = [], 0
 
-    def _take(self) -> sqlite3.Connection:
+    def take(self) -> sqlite3.Connection:
+        """A connection, to be given back."""
         with self._changed:
-            self._changed.wait_for(lambda: self._is_closed or self._free or self._out < self._limit)
+            while not (self._is_closed or self._free or self._out < self._limit):
+                self._changed.wait()
             if self._is_closed:
                 raise StoreUnavailable(self._file.where, "the store is closed")
             self._out += 1
@@ -67,18 +68,21 @@ class Pool:
         try:
             return self._file.connect()
         except BaseException:
-            with self._changed:
-                self._out -= 1
-                self._changed.notify_all()
+            self._settle()
             raise
 
-    def _give(self, kept: sqlite3.Connection | None, db: sqlite3.Connection) -> None:
-        if kept is None:
+    def give(self, db: sqlite3.Connection, error: BaseException | None = None) -> None:
+        """Give it back, after an error too; one that is not to be trusted any more is closed."""
+        if (error is not None and is_fatal(error)) or not _is_clean(db):
             with suppress(StoreError):  # it failed before, and is given up
                 self._file.close(db)
+            self._settle()
+        else:
+            self._settle(db)
+
+    def _settle(self, *kept: sqlite3.Connection) -> None:
         with self._changed:
-            if kept is not None:
-                self._free.append(kept)
+            self._free += kept
             self._out -= 1
             self._changed.notify_all()
 

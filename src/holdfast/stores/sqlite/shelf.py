@@ -181,8 +181,7 @@ class SQLiteShelf(Shelf):
         if is_bounded:
             values += [-_EVER if since is None else since, _EVER if until is None else until]
         values += [*((_EVER, _EVER) if before is None else before), limit]
-        rows = self._db.execute(sql.NEWEST[agent is not None, is_bounded], values)
-        return [Listed(Head(*row[:_FIELDS]), row[-2], row[-1]) for row in rows]
+        return self._db.execute(sql.NEWEST[agent is not None, is_bounded], values).fetchall()
 
     def overdue(self, tenant: str, now: int, marked: int, limit: int) -> Sequence[Head]:
         self.flush()

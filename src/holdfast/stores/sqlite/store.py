@@ -24,7 +24,7 @@ from holdfast.stores.private_files import absolute
 from holdfast.stores.requests import Request
 from holdfast.stores.shelf import Shelf
 from holdfast.stores.sqlite.backup import back_up
-from holdfast.stores.sqlite.commits import Commits, translated
+from holdfast.stores.sqlite.commits import Commits, translated, typed
 from holdfast.stores.sqlite.file import Durability, SQLiteFile
 from holdfast.stores.sqlite.formats import FORMAT
 from holdfast.stores.sqlite.pool import Pool
@@ -159,11 +159,18 @@ class SQLiteStore(Store):
     def _view(self, function: Callable[[Shelf], _Result]) -> _Result:
         if self._file.moved():
             raise StoreUnavailable(self._file.where, "the file was replaced or deleted")
-        with translated(self._file.where), self._reading.lend() as db:
+        db = self._reading.take()
+        try:
             db.execute("BEGIN")
             result = function(SQLiteShelf(db, self._owners))
             db.execute("COMMIT")
-            return result
+        except BaseException as error:
+            self._reading.give(db, error)
+            if isinstance(error, Exception) and (found := typed(error, self._file.where)) != error:
+                raise found from error
+            raise
+        self._reading.give(db)
+        return result
 
     def _data_version(self) -> int:
         with translated(self._file.where), self._watching.lend() as db:

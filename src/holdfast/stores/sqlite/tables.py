@@ -240,6 +240,7 @@ _MOVED = (
     *("agent", "updated", "ttl", "marked", "seq", "branch", "branches", "token", "owner"),
     *("process", "boot", "until"),
 )
+_LISTED = ("number", "id", "key", "agent", "created", "updated", "seq")
 _head = [sessions.c[name] for name in _HEAD]
 _line = [column for column in branches.c if column.name != "session"]
 
@@ -264,7 +265,7 @@ def find_heads(count: int) -> str:
 
 def _newest(*, is_of_agent: bool, is_bounded: bool) -> str:
     chosen: Select[Any] = (
-        select(*_head, documents.c.body, documents.c.digest)
+        select(*(sessions.c[name] for name in _LISTED), documents.c.body, documents.c.digest)
         .join_from(sessions, documents, documents.c.session == sessions.c.number)
         .where(sessions.c.tenant == bindparam("tenant"))
     )
