@@ -94,6 +94,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
+def now_us() -> int:
+    """The time by the source in use, in microseconds since 1970."""
+    return _source.get()._clock_ns() // 1_000
+
+
 def new_id() -> str:
     """A new id from the source in use."""
     return _source.get().new()

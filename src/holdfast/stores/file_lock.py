@@ -212,8 +212,6 @@ class FileLock:
         if self._waiter is not None and self._waiter.want():
             return self._take_from(self._waiter, deadline)
         self._waiter = None
-        if self._fd >= 0 and not is_at(self._fd, self.path):
-            self._drop()
         if self._fd < 0:
             self._fd = open_regular(self.path, os.O_RDWR | os.O_CREAT)
         if _try(self._fd):

@@ -48,6 +48,7 @@ _SEARCH_PAGE = re.compile(r"s([0-9]{1,18})")
 _WATCH_STEP = 1_000
 _LARGEST = 2**63 - 1
 _KINDS: dict[type, str] = {kind: kind.__name__.lower() for kind in ENTRY_TYPES}
+_NONE: dict[bytes, bytes] = {}  # the large texts of most entries; nobody writes to it
 _encode = msgspec.json.Encoder().encode
 _record = codec.record
 
@@ -85,7 +86,7 @@ class Front(Tenant):
         _check_kind(record, "record", Record)
         _check_kind(keep_times, "keep_times", bool)
         _check_kind(replace_expired, "replace_expired", bool)
-        now = _now()
+        now = ids.now_us()
         created, updated = (
             now if not keep_times or time is NO_TIME else micros(time)
             for time in (record.created_at, record.updated_at)
@@ -99,7 +100,7 @@ class Front(Tenant):
 
     async def load(self, key: str) -> Record:
         check_key(key)
-        now = _now()
+        now = ids.now_us()
         return await self._read(lambda shelf: views.load(shelf, self.name, key, now))
 
     async def update(
@@ -110,14 +111,14 @@ class Front(Tenant):
         limit = self._limits.record_bytes
         _check_size("changes, in bytes,", len(_encode(wanted)), limit)
         return await self._write(
-            requests.Update(self.name, _now(), _id(id), wanted, expected, limit)
+            requests.Update(self.name, ids.now_us(), _id(id), wanted, expected, limit)
         )
 
     async def delete(self, id: str) -> bool:
-        return await self._write(requests.Delete(self.name, _now(), _id(id)))
+        return await self._write(requests.Delete(self.name, ids.now_us(), _id(id)))
 
     async def clear(self, id: str) -> Record:
-        return await self._write(requests.Clear(self.name, _now(), _id(id)))
+        return await self._write(requests.Clear(self.name, ids.now_us(), _id(id)))
 
     async def list(
         self,
@@ -155,7 +156,7 @@ class Front(Tenant):
         )
 
     async def expire(self, now: datetime | None = None, *, grace: timedelta = GRACE) -> Expired:
-        at = _now() if now is None else micros(settled_time(now, "now"))
+        at = ids.now_us() if now is None else micros(settled_time(now, "now"))
         _check_kind(grace, "grace", timedelta)
         if grace < timedelta(0):
             raise InvalidInput("grace", f"is from zero up, not {grace}")
@@ -217,7 +218,16 @@ class Front(Tenant):
             content = b"\n".join(_content(kind, whole) for kind, whole, *_ in packed)
         return await self._write(
             requests.Append(
-                self.name, _now(), _id(id), branch, packed, after, lease, once, content, finish
+                self.name,
+                ids.now_us(),
+                _id(id),
+                branch,
+                packed,
+                after,
+                lease,
+                once,
+                content,
+                finish,
             )
         )
 
@@ -227,7 +237,7 @@ class Front(Tenant):
         at = _count(at, "at")
         _check_kind(use, "use", bool)
         return await self._write(
-            requests.OpenBranch(self.name, _now(), _id(id), name, parent, at, use)
+            requests.OpenBranch(self.name, ids.now_us(), _id(id), name, parent, at, use)
         )
 
     async def read(
@@ -268,7 +278,9 @@ class Front(Tenant):
         for seq in seqs:
             if type(seq) is not int or not 0 < seq <= _LARGEST:
                 raise InvalidInput("seqs", f"holds seqs, from 1 up, not {seq!r}")
-        return await self._write(requests.Erase(self.name, _now(), _id(id), sorted(set(seqs))))
+        return await self._write(
+            requests.Erase(self.name, ids.now_us(), _id(id), sorted(set(seqs)))
+        )
 
     async def search(
         self,
@@ -323,25 +335,25 @@ class Front(Tenant):
         _check_kind(draft, "draft", Mapping)
         body = _encode(freeze(draft, "draft"))
         _check_size("a draft, in bytes,", len(body), self._limits.entry_bytes)
-        return await self._write(requests.Begin(self.name, _now(), _id(id), owner, ttl, body))
+        return await self._write(requests.Begin(self.name, ids.now_us(), _id(id), owner, ttl, body))
 
     async def journal(self, lease: Lease, chunk: str) -> None:
         id = self._check_lease(lease)
         _check_text(chunk, "chunk")
         _check_size("a chunk, in bytes,", len(chunk.encode()), self._limits.chunk_bytes)
-        await self._write(requests.Journal(self.name, _now(), id, lease, chunk))
+        await self._write(requests.Journal(self.name, ids.now_us(), id, lease, chunk))
 
     async def renew(self, lease: Lease, ttl: timedelta | None = None) -> Lease:
         id = self._check_lease(lease)
         check_ttl(ttl)
         return await self._write(
-            requests.Renew(self.name, _now(), id, lease, lease.ttl if ttl is None else ttl)
+            requests.Renew(self.name, ids.now_us(), id, lease, lease.ttl if ttl is None else ttl)
         )
 
     async def release(self, lease: Lease, *, drop: bool = False) -> None:
         id = self._check_lease(lease)
         _check_kind(drop, "drop", bool)
-        await self._write(requests.Release(self.name, _now(), id, lease, drop))
+        await self._write(requests.Release(self.name, ids.now_us(), id, lease, drop))
 
     # Arguments
 
@@ -357,7 +369,7 @@ class Front(Tenant):
             kind = entry.kind if type(entry) is UnknownEntry else _KINDS[type(entry)]
             whole = _record(entry)
             if len(whole) < blobs.SIZE_MIN:
-                packed.append((kind, whole, whole, None, {}))
+                packed.append((kind, whole, whole, None, _NONE))
             else:
                 _check_size("an entry, in bytes,", len(whole), bytes_max)
                 packed.append((kind, whole, *blobs.cut(whole)))
@@ -373,10 +385,6 @@ class Front(Tenant):
         if type(limit) is not int or limit < 1:
             raise InvalidInput("limit", f"is a whole number from 1 up, not {limit!r}")
         _check_size("limit", limit, self._limits.page)
-
-
-def _now() -> int:
-    return micros(ids.now())
 
 
 def _id(id: str) -> str:

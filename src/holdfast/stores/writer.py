@@ -26,7 +26,7 @@ _Result = TypeVar("_Result")
 
 BATCH_MAX = 1_024
 QUICK_S = 0.000_3
-_WEIGHT = 0.1  # of the latest commit in the average
+LATEST = 9  # commits whose median tells how quick they are: one slow one says nothing
 
 # What a batch comes to: a result or an error for each request, and how long the commit took. None
 # when it could not start at once and was not allowed to wait.
@@ -70,17 +70,21 @@ class _Ticket(Generic[_Result]):
 class GroupCommit:
     """The queue in front of a store that one may write to at a time.
 
-    `commit(requests, may_wait)` runs a batch. It never raises.
+    `commit(requests, may_wait)` runs a batch. It never raises. `after` is called when one is done.
     """
 
-    def __init__(self, commit: Commit, *, quick_s: float = QUICK_S) -> None:
+    def __init__(
+        self, commit: Commit, after: Callable[[], None] = lambda: None, *, quick_s: float = QUICK_S
+    ) -> None:
         self._commit = commit
+        self._after = after
         self._quick_s = quick_s
         self._loop = asyncio.get_running_loop()
         self._queue: deque[_Ticket[Any]] = deque()
         self._is_planned = False
         self._is_away = False
-        self._average_s = 0.0
+        self._latest_s: deque[float] = deque(maxlen=LATEST)
+        self._usual_s = 0.0
         self._thread: threading.Thread | None = None
         self._work: queue.SimpleQueue[list[_Ticket[Any]] | None] = queue.SimpleQueue()
         self._is_closed = False
@@ -120,10 +124,10 @@ class GroupCommit:
         self._is_planned = False
         batch = self._take()
         if not batch:  # all were withdrawn
-            self._finish([], ([], self._average_s))
+            self._finish([], ([], self._usual_s))
             return
         requests = [ticket.request for ticket in batch]
-        if self._average_s <= self._quick_s and not any(each.is_long for each in requests):
+        if self._usual_s <= self._quick_s and not any(each.is_long for each in requests):
             outcome = self._commit(requests, False)
             if outcome is not None:
                 self._finish(batch, outcome)
@@ -158,9 +162,11 @@ class GroupCommit:
 
     def _finish(self, batch: list[_Ticket[Any]], outcome: Outcome) -> None:
         results, commit_s = outcome
-        self._average_s += _WEIGHT * (commit_s - self._average_s)
+        self._latest_s.append(commit_s)
+        self._usual_s = sorted(self._latest_s)[len(self._latest_s) // 2]
         for ticket, result in zip(batch, results, strict=True):
             ticket.settle(result)
+        self._after()
         if self._queue:
             self._plan()
         elif self._drained is not None and not self._drained.done():

@@ -238,24 +238,29 @@ class SQLiteFile:
 
     def moved(self) -> bool:
         """Whether the file at the path is not the one that was opened any more."""
-        with self._translated():
-            try:
-                there = os.lstat(self.path)
-            except FileNotFoundError:
-                return True
-            return (there.st_dev, there.st_ino) != self._seen
+        try:  # written out, like the lock: this is done for every commit
+            there = os.lstat(self.path)
+        except FileNotFoundError:
+            return True
+        except OSError as error:
+            raise translate(error, self.where) from error
+        return (there.st_dev, there.st_ino) != self._seen
 
     # The lock
 
     def lock(self, timeout_s: float | None = 0) -> bool:
         """Whether the lock is held now. 0 tries once, None waits as long as it takes."""
-        with self._translated():
+        try:
             return self._lock.acquire(timeout_s)
+        except OSError as error:
+            raise translate(error, self.where) from error
 
     def unlock(self) -> None:
         """Let the lock go; nothing happens if it is not held."""
-        with self._translated():
+        try:
             self._lock.release()
+        except OSError as error:
+            raise translate(error, self.where) from error
 
     @contextmanager
     def locked(self, timeout_s: float | None = OPEN_WAIT_S) -> Iterator[None]:

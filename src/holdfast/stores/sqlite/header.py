@@ -40,7 +40,17 @@ def _check_format(path: Path, found: int, known: int) -> None:
 def _header_of(path: Path) -> Header:
     # With immutable=1 SQLite takes no locks, writes nothing, and leaves no -shm behind. We cannot
     # read the bytes ourselves: closing our descriptor would drop the locks of SQLite.
-    with closing(sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True)) as db:
+    try:
+        return _asked(f"{path.as_uri()}?immutable=1")
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
+            raise
+    # A database, but one that makes no sense without its WAL or its journal: look with those.
+    return _asked(f"{path.as_uri()}?mode=ro")
+
+
+def _asked(uri: str) -> Header:
+    with closing(sqlite3.connect(uri, uri=True)) as db:
         harden(db)
         application_id, user_version = pragma(db, "application_id"), pragma(db, "user_version")
         assert isinstance(application_id, int) and isinstance(user_version, int)

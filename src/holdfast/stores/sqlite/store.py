@@ -8,12 +8,12 @@ they do, and large ones in threads.
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from holdfast.errors import InvalidInput, StoreError, StoreUnavailable
 from holdfast.stores.base import Store
@@ -98,11 +98,12 @@ class SQLiteStore(Store):
         """Belong to the loop that runs, in this process."""
         self._pid = os.getpid()
         self._loop = asyncio.get_running_loop()
-        self._writer = GroupCommit(self._commits.run)
+        self._writer = GroupCommit(self._commits.run, self._written)
         self._bell = Bell(self._data_version)
         self._threads = ThreadPoolExecutor(READERS_MAX, "holdfast-reader")
         self._indexer: asyncio.Task[None] | None = None
         self._index_timer: asyncio.TimerHandle | None = None
+        self._is_indexing = False
 
     async def close(self) -> None:
         if self._state == "open":
@@ -139,13 +140,14 @@ class SQLiteStore(Store):
 
     # Writing
 
-    async def write(self, request: Request[_Result]) -> _Result:
+    def write(self, request: Request[_Result]) -> Coroutine[Any, Any, _Result]:
         """The result of a request, when it is committed."""
         self._check()
-        result = await self._writer.submit(request)
+        return self._writer.submit(request)
+
+    def _written(self) -> None:
         self._bell.ring()
         self._index_later()
-        return result
 
     # Reading
 
@@ -204,7 +206,7 @@ class SQLiteStore(Store):
 
     def _index_later(self) -> None:
         """Fill the index behind the log, when there is nothing else to do for a while."""
-        if self._index_timer is None:
+        if self._index_timer is None and self._state == "open" and not self._is_indexing:
             self._index_timer = self._loop.call_later(INDEX_AFTER_S, self._index_now)
 
     def _index_now(self) -> None:
@@ -213,12 +215,15 @@ class SQLiteStore(Store):
             self._indexer = self._loop.create_task(self._index())
 
     async def _index(self) -> None:
+        self._is_indexing = True  # or filling the index would ask for filling the index
         try:
             done = INDEX_STEP
             while done == INDEX_STEP and self._state == "open" and self._writer.is_idle:
                 done = await self._writer.submit(_FillIndex("", 0, INDEX_STEP))
         except StoreError:
             pass  # the next search meets it, and tells
+        finally:
+            self._is_indexing = False
 
     # Forking
 
@@ -242,8 +247,8 @@ class SQLiteTenant(Front):
         super().__init__(name, store.limits)
         self._store = store
 
-    async def _write(self, request: Request[_Result]) -> _Result:
-        return await self._store.write(request)
+    def _write(self, request: Request[_Result]) -> Coroutine[Any, Any, _Result]:
+        return self._store.write(request)
 
     async def _read(self, function: Callable[[Shelf], _Result], rows: int = 1) -> _Result:
         return await self._store.read(function, rows)
