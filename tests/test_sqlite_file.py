@@ -1173,7 +1173,7 @@ def sqlite_error(code, kind=sqlite3.OperationalError):
         ("SQLITE_IOERR", StoreUnavailable, True),
         ("SQLITE_IOERR_FSYNC", StoreUnavailable, True),
         ("SQLITE_IOERR_WRITE", StoreUnavailable, True),
-        ("SQLITE_READONLY", StoreUnavailable, False),
+        ("SQLITE_READONLY", StoreUnavailable, True),
         ("SQLITE_READONLY_DBMOVED", StoreUnavailable, True),
         ("SQLITE_CANTOPEN", StoreUnavailable, False),
         ("SQLITE_PERM", StoreUnavailable, False),

@@ -36,10 +36,12 @@ def open_store(url: str, **options: Any) -> Store:
 
         if rest:
             raise InvalidInput("a store URL", "has nothing behind memory:")
+        _check_options(options, "limits")
         return MemoryStore(**options)
     if colon and scheme == "sqlite":
         from holdfast.stores.sqlite.store import SQLiteStore
 
+        _check_options(options, "limits", "durability", "create")
         return SQLiteStore(_path(rest), **options)
     if colon and (maker := _registered(scheme)) is not None:
         store = maker(url, **options)
@@ -49,6 +51,12 @@ def open_store(url: str, **options: Any) -> Store:
     # Only the scheme is shown: what follows may hold a password.
     shown = f"begins with {scheme[:20]!r}" if colon else "has no scheme"
     raise InvalidInput("a store URL", f"{shown}: use memory:, sqlite:PATH or another store's")
+
+
+def _check_options(options: dict[str, Any], *known: str) -> None:
+    for name in options:
+        if name not in known:
+            raise InvalidInput(f"option {name!r}", f"is unknown here: there are {', '.join(known)}")
 
 
 def _path(rest: str) -> str:

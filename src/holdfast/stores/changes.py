@@ -19,7 +19,7 @@ OBJECTS = ("settings", "metadata", "counters")
 FIELDS = (*OBJECTS, "agent", "tools", "ttl", "branch")
 
 
-def checked(values: Any, what: str) -> FrozenDict:
+def checked(values: Any, what: str) -> dict[str, Any]:
     """Changes or expectations that a caller gave, frozen; InvalidInput for what cannot be one."""
     if not isinstance(values, Mapping):
         raise InvalidInput(what, f"is a dict, not {type(values).__name__}")
@@ -43,7 +43,7 @@ def checked(values: Any, what: str) -> FrozenDict:
         elif type(value) is not str:
             raise InvalidInput(name, f"is a string, not {type(value).__name__}")
         found[name] = freeze(value, name)
-    return FrozenDict(found)
+    return found
 
 
 def apply(document: Document, changes: Mapping[str, Any]) -> Document:

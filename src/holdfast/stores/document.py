@@ -48,7 +48,7 @@ class Document(ListedDocument, frozen=True, omit_defaults=True, kw_only=True):
     """All fields of the table above."""
 
     created: int
-    parent: str = ""
+    parent: str | None = None
     settings: FrozenDict = EMPTY
     counters: FrozenDict = EMPTY
     tools: tuple[FrozenDict, ...] = ()
@@ -82,7 +82,7 @@ def document_of(record: Record, tenant: str, created: int) -> Document:
         created=created,
         tenant=tenant,
         agent=record.agent,
-        parent=record.parent or "",
+        parent=record.parent,
         settings=FrozenDict(record.settings.values),
         metadata=record.metadata,
         counters=record.counters,
@@ -102,7 +102,7 @@ def fields_of(document: Document) -> dict[str, Any]:
         "tools": document.tools,
         "counters": document.counters,
         "ttl": None if document.ttl is None else timedelta(microseconds=document.ttl),
-        "parent": document.parent or None,
+        "parent": document.parent,
         "created_at": time_at(document.created),
     }
 

@@ -15,14 +15,14 @@ import msgspec
 
 from holdfast import codec, ids, text
 from holdfast.entries import ENTRY_TYPES, Entry, UnknownEntry
-from holdfast.errors import InvalidInput, SessionNotFound, TooLarge
+from holdfast.errors import InvalidInput, SessionNotFound, StoreError, TooLarge
 from holdfast.frozen import EMPTY, freeze
 from holdfast.identity import NO_TIME, settled_time
 from holdfast.keys import check_key
 from holdfast.stores import blobs, requests, views
 from holdfast.stores.base import GRACE, Tenant
 from holdfast.stores.changes import checked as check_changes
-from holdfast.stores.document import document_of, micros, write_document
+from holdfast.stores.document import document_of, micros, time_at, write_document
 from holdfast.stores.requests import EXPIRE_MAX, Packed, Request
 from holdfast.stores.shelf import Shelf
 from holdfast.stores.values import (
@@ -48,6 +48,8 @@ _SEARCH_PAGE = re.compile(r"s([0-9]{1,18})")
 _WATCH_STEP = 1_000
 _LARGEST = 2**63 - 1
 _KINDS: dict[type, str] = {kind: kind.__name__.lower() for kind in ENTRY_TYPES}
+ID_LENGTH_MAX = 64
+_NOBODY = "nobody"  # no session has this id
 _NONE: dict[bytes, bytes] = {}  # the large texts of most entries; nobody writes to it
 _encode = msgspec.json.Encoder().encode
 _record = codec.record
@@ -91,6 +93,8 @@ class Front(Tenant):
             now if not keep_times or time is NO_TIME else micros(time)
             for time in (record.created_at, record.updated_at)
         )
+        for time in (created, updated):
+            _check_time(time)
         size = len(write_document(document_of(record, self.name, created))[0])
         _check_size("a record, in bytes,", size, self._limits.record_bytes)
         packed = self._pack(entries)
@@ -178,11 +182,17 @@ class Front(Tenant):
         while True:
             listed = await self.list(page=page, limit=self._limits.page)
             for each in listed.items:
+                sessions += 1
                 try:
-                    found = await self.verify(each.id)
-                except SessionNotFound:  # deleted meanwhile
+                    found = await self.verify(each.id or _NOBODY)
+                except SessionNotFound:
+                    if each.damage:  # or it was deleted meanwhile
+                        problems.append(Problem(each.key, "", 0, each.damage))
                     continue
-                sessions, entries = sessions + 1, entries + found.entries
+                except StoreError as error:
+                    problems.append(Problem(each.key, "", 0, str(error)))
+                    continue
+                entries += found.entries
                 problems += found.problems
             if (page := listed.next) is None:
                 return Verified(sessions, entries, tuple(problems))
@@ -203,7 +213,7 @@ class Front(Tenant):
         once: str | None = None,
         finish: bool = False,
     ) -> Appended:
-        _check_text(branch, "branch")
+        _check_name(branch, "branch", self._limits, is_empty_allowed=True)
         if after is not None:
             after = _count(after, "after")
         _check_kind(finish, "finish", bool)
@@ -233,7 +243,7 @@ class Front(Tenant):
 
     async def branch(self, id: str, name: str, *, parent: str, at: int, use: bool = True) -> Record:
         _check_name(name, "name", self._limits)
-        _check_text(parent, "parent")
+        _check_name(parent, "parent", self._limits, is_empty_allowed=True)
         at = _count(at, "at")
         _check_kind(use, "use", bool)
         return await self._write(
@@ -249,7 +259,7 @@ class Front(Tenant):
         *,
         kind: str | None = None,
     ) -> tuple[Stored, ...]:
-        _check_text(branch, "branch")
+        _check_name(branch, "branch", self._limits, is_empty_allowed=True)
         start = _count(start, "start")
         if stop is not None:
             stop = max(_count(stop, "stop"), start)
@@ -264,7 +274,7 @@ class Front(Tenant):
         return await self._read(read, rows=10**6 if stop is None else stop - start)
 
     async def tail(self, id: str, branch: str = MAIN, count: int = 50) -> tuple[Stored, ...]:
-        _check_text(branch, "branch")
+        _check_name(branch, "branch", self._limits, is_empty_allowed=True)
         count = _count(count, "count")
         _id(id)
 
@@ -276,10 +286,11 @@ class Front(Tenant):
     async def erase(self, id: str, seqs: Sequence[int]) -> int:
         _check_kind(seqs, "seqs", (list, tuple, range))
         for seq in seqs:
-            if type(seq) is not int or not 0 < seq <= _LARGEST:
-                raise InvalidInput("seqs", f"holds seqs, from 1 up, not {seq!r}")
+            _count(seq, "seqs", 1)
         return await self._write(
-            requests.Erase(self.name, ids.now_us(), _id(id), sorted(set(seqs)))
+            requests.Erase(
+                self.name, ids.now_us(), _id(id), sorted({min(seq, _LARGEST) for seq in seqs})
+            )
         )
 
     async def search(
@@ -379,19 +390,27 @@ class Front(Tenant):
         _check_kind(lease, "lease", Lease)
         if id is not None and lease.session_id != id:
             raise InvalidInput("lease", "is one on another session")
+        _count(lease.token, "the token of a lease")
+        _check_kind(lease.ttl, "the ttl of a lease", timedelta)
+        check_ttl(lease.ttl)
         return _id(lease.session_id)
 
     def _check_limit(self, limit: int) -> None:
-        if type(limit) is not int or limit < 1:
-            raise InvalidInput("limit", f"is a whole number from 1 up, not {limit!r}")
-        _check_size("limit", limit, self._limits.page)
+        _check_size("limit", _count(limit, "limit", 1), self._limits.page)
 
 
 def _id(id: str) -> str:
     if type(id) is not str:
         raise InvalidInput("id", f"is a string, not {type(id).__name__}")
     text.check(id, "id")
-    return id
+    return id if len(id) <= ID_LENGTH_MAX else _NOBODY
+
+
+def _check_time(micros: int) -> None:
+    try:
+        time_at(micros)
+    except OverflowError:
+        raise InvalidInput("a time", "is not within the years 1 to 9999 in UTC") from None
 
 
 def _content(kind: str, payload: bytes) -> bytes:
@@ -428,10 +447,12 @@ def _check_name(
     _check_size(f"{what}, in bytes,", len(value.encode()), limits.name_bytes)
 
 
-def _count(value: object, what: str) -> int:
-    """A number from 0 up; one that is larger than any log is as good as the largest."""
-    if type(value) is not int or value < 0:
-        raise InvalidInput(what, f"is a whole number from 0 up, not {value!r}")
+def _count(value: object, what: str, least: int = 0) -> int:
+    """A number from `least` up; one that is larger than any log is as good as the largest."""
+    if type(value) is not int:
+        raise InvalidInput(what, f"is a whole number, not {type(value).__name__}")
+    if value < least:
+        raise InvalidInput(what, f"is {max(value, -_LARGEST)}, and begins at {least}")
     return min(value, _LARGEST)
 
 

@@ -24,7 +24,7 @@ from holdfast.stores.head import Head, Line, Row, erased
 from holdfast.stores.requests import Request
 from holdfast.stores.searchable import text_of
 from holdfast.stores.shelf import Fields, Listed, NewRow, Once, Shelf
-from holdfast.stores.values import LIMITS, Limits
+from holdfast.stores.values import LIMITS, Limits, check_limits
 
 _Result = TypeVar("_Result")
 
@@ -330,7 +330,7 @@ class MemoryStore(Store):
     unsupported: ClassVar[frozenset[str]] = frozenset({"backup"})
 
     def __init__(self, *, limits: Limits = LIMITS) -> None:
-        self.limits = limits
+        self.limits = check_limits(limits)
         self._shelf: MemoryShelf | None = None
         self._is_closed = False
         self.bell = Bell()

@@ -150,6 +150,8 @@ class Owners:
     def _working(self) -> Iterator[None]:
         with _guard_here():
             try:
+                if self._folder.is_symlink():
+                    raise StoreUnavailable(str(self._folder), "it is a link: remove it")
                 yield
             except OSError as error:
                 raise translate(error, str(self._folder)) from error

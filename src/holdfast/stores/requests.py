@@ -262,7 +262,7 @@ class OpenBranch(OfSession[Record]):
 
     def _fork(self, shelf: Shelf, head: Head, lines: dict[str, Line], number: int) -> Line:
         parent = lines[self.parent]
-        root = next(line for line in lines.values() if line.parent is None)
+        root = views.root_of(lines, head)
         if self.at in (0, root.fork):
             link = chain.root(head.id)
             return Line(number, self.name, root.number, self.at, 0, self.at, 0, link)
@@ -384,8 +384,8 @@ class Expire(Request[Expired]):
         if seen is not None and self.now - seen > JUMP // MICROSECOND:
             return Expired(0, 0, f"the clock is {JUMP.days} days and more ahead of the last run")
         marked = deleted = 0
-        grace = self.grace // MICROSECOND
-        for head in shelf.overdue(self.tenant, self.now, self.now - grace, EXPIRE_MAX):
+        marked_before = max(self.now - self.grace // MICROSECOND, -(2**62))
+        for head in shelf.overdue(self.tenant, self.now, marked_before, EXPIRE_MAX):
             if head.marked is None or head.marked > self.now:  # by a clock that was wrong
                 head.marked = self.now
                 shelf.save(head)

@@ -35,6 +35,13 @@ class Limits(Value, frozen=True, kw_only=True):
 LIMITS = Limits()
 
 
+def check_limits(limits: object) -> Limits:
+    """The limits that a caller gave a store."""
+    if not isinstance(limits, Limits):
+        raise InvalidInput("limits", f"is a Limits, not {type(limits).__name__}")
+    return limits
+
+
 class Stored(msgspec.Struct, frozen=True, gc=False):
     """An entry and where it stands.
 

@@ -51,7 +51,7 @@ def load(shelf: Shelf, tenant: str, key: str, now: int) -> Record:
 def record(shelf: Shelf, head: Head) -> Record:
     """A session's record."""
     lines = lines_of(shelf, head)
-    used = next(line for line in lines.values() if line.number == head.branch)
+    used = {line.number: line for line in lines.values()}[head.branch]
     return Record(
         **fields_of(document(shelf, head)),
         updated_at=time_at(head.updated),
@@ -71,6 +71,14 @@ def lines_of(shelf: Shelf, head: Head) -> dict[str, Line]:
     ):
         raise Corrupt(_where(head), "a branch is missing")
     return lines
+
+
+def root_of(lines: Mapping[str, Line], head: Head) -> Line:
+    """The branch that came from no other."""
+    for line in lines.values():
+        if line.parent is None:
+            return line
+    raise Corrupt(_where(head), "its first branch is missing")
 
 
 def line_of(shelf: Shelf, head: Head, name: str) -> Line:
@@ -223,8 +231,7 @@ def _link_at(shelf: Shelf, head: Head, seq: int) -> bytes:
     row = shelf.row(head, seq)
     if row is not None:
         return row.link
-    roots = [line.fork for line in shelf.lines(head).values() if line.parent is None]
-    if seq > max(roots, default=-1):
+    if seq > root_of(shelf.lines(head), head).fork:
         raise Corrupt(_where(head, seq), "it is missing")
     return chain.root(head.id)
 
@@ -304,15 +311,15 @@ def _has(metadata: FrozenDict, wanted: Mapping[str, Any]) -> bool:
 
 def _summary(tenant: str, each: Listed) -> Summary:
     _, id, key, agent, created, updated, seq, body, sealed = each
-    metadata, damage = EMPTY, ""
     try:
         said = read_listed(body, sealed, "its record")
         if said.key != key or said.id != id or said.agent != agent or said.tenant != tenant:
             raise Corrupt("its record", "the columns beside it say something else")
-        metadata = said.metadata
-    except StoreError as error:
-        damage = str(error)
-    return Summary(id, key, agent, time_at(created), time_at(updated), metadata, seq, damage)
+        return Summary(id, key, agent, time_at(created), time_at(updated), said.metadata, seq)
+    except (StoreError, TypeError, ValueError, OverflowError) as error:
+        why = str(error) if isinstance(error, StoreError) else "its columns make no sense"
+        id, key, agent = (str(text or "") for text in (id, key, agent))
+        return Summary(id, key, agent, time_at(0), time_at(0), EMPTY, 0, why)
 
 
 def found(

@@ -31,7 +31,10 @@ PURGE_WAIT_MS = 10_000
 CHECKPOINT_ROWS = 256  # written by this process, between two looks at the size of the WAL
 
 # What a row of another kind than we write leads to, somewhere in the code that reads it.
-_MISFITS = (TypeError, ValueError, AttributeError, OverflowError, LookupError, AssertionError)
+_MISFITS = (
+    *(TypeError, ValueError, AttributeError, OverflowError, LookupError, AssertionError),
+    *(StopIteration, RecursionError),
+)
 
 
 class Commits:
@@ -53,6 +56,8 @@ class Commits:
 
     def close(self) -> None:
         """Wait for what is in flight, and close the connection."""
+        if self._db is None and not self._failed:
+            return
         with self._file.locked(LOCK_WAIT_S):
             self._close_failed()
             if self._db is not None:

@@ -43,6 +43,7 @@ _FATAL = {
     sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_NOMEM,
     sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_READONLY,  # of a connection that was made while the file was write-protected
 }
 
 
@@ -83,7 +84,7 @@ def is_fatal(error: BaseException) -> bool:
     if isinstance(error, MemoryError):
         return True
     code = _code(error)
-    return code & 0xFF in _FATAL or code == sqlite3.SQLITE_READONLY_DBMOVED
+    return code & 0xFF in _FATAL
 
 
 def is_busy(error: BaseException) -> bool:

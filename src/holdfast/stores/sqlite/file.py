@@ -92,6 +92,7 @@ class SQLiteFile:
         self._lock = FileLock(self._beside("-lock"))
         self._seen: tuple[int, int] | None = None
         self._checkpointed = 0
+        self._is_made = False
         self._before_fork: list[Callable[[], None]] = []
         self._after_fork: list[Callable[[], None]] = []
 
@@ -175,6 +176,7 @@ class SQLiteFile:
             except BaseException:
                 self.close(db)
                 raise
+        self._is_made = True
         return db
 
     def _settle(self, db: sqlite3.Connection) -> None:
@@ -234,17 +236,19 @@ class SQLiteFile:
 
     def shut(self) -> None:
         """Let the descriptor of the lock go, when all connections are closed."""
+        _files.discard(self)
         self._lock.close()
 
     def moved(self) -> bool:
-        """Whether the file at the path is not the one that was opened any more."""
+        """Whether the file at the path is not the one that was opened any more, or empty."""
         try:  # written out, like the lock: this is done for every commit
             there = os.lstat(self.path)
         except FileNotFoundError:
             return True
         except OSError as error:
             raise translate(error, self.where) from error
-        return (there.st_dev, there.st_ino) != self._seen
+        is_emptied = self._is_made and not there.st_size
+        return is_emptied or (there.st_dev, there.st_ino) != self._seen
 
     # The lock
 

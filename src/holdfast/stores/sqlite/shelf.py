@@ -7,8 +7,10 @@ reads rows flushes first, so that everything put is found.
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from hashlib import blake2b
+from zlib import crc32
 
 from holdfast.errors import Corrupt
 from holdfast.stores import views
@@ -25,7 +27,7 @@ from holdfast.stores.values import Appended
 _EVER = 2**63 - 1
 _MS = timedelta(milliseconds=1)
 _FETCH_MAX = 256
-_FIELDS = 17  # of a Head, in a row that goes on with a branch
+_FIELDS = 18  # of a Head and its check, in a row that goes on with a branch
 
 
 class SQLiteShelf(Shelf):
@@ -39,6 +41,7 @@ class SQLiteShelf(Shelf):
         self._db = db
         self._owners = owners
         self._heads: dict[tuple[str, str], Head] = {}
+        self._damaged: dict[tuple[str, str], Corrupt] = {}
         self._all_lines: set[int] = set()
         self._rows: list[tuple[object, ...]] = []
         self._moved: dict[int, Head] = {}
@@ -57,10 +60,13 @@ class SQLiteShelf(Shelf):
             size = 1 << (len(some) - 1).bit_length()  # few sizes: few statements to prepare
             some += some[:1] * (size - len(some))
             for row in self._db.execute(sql.find_heads(size), some):
-                head = self._shared(row[:_FIELDS])
-                if row[_FIELDS] is not None:
-                    line = Line(*row[_FIELDS:])
-                    head.lines.setdefault(line.name, line)
+                try:
+                    head = self._shared(row[:_FIELDS])
+                    if row[_FIELDS] is not None:
+                        line = _line(head, row[_FIELDS:])
+                        head.lines.setdefault(line.name, line)
+                except Corrupt as error:  # told to who asks for it, and to nobody else
+                    self._damaged[row[1], row[2]] = error
 
     def flush(self) -> None:
         """Write what was gathered."""
@@ -72,14 +78,20 @@ class SQLiteShelf(Shelf):
             grown, self._grown = self._grown, {}
             self._db.executemany(
                 sql.UPDATE_LINE,
-                [(line.head, line.count, line.link, *place) for place, line in grown.items()],
+                [
+                    (line.head, line.count, line.link, _line_check(place[0], line), *place)
+                    for place, line in grown.items()
+                ],
             )
         if self._moved:
             moved, self._moved = self._moved, {}
             self.written += len(moved)
             self._db.executemany(
                 sql.MOVE_SESSION,
-                [(head.updated, head.marked, head.seq, head.number) for head in moved.values()],
+                [
+                    (head.updated, head.marked, head.seq, _head_check(head), head.number)
+                    for head in moved.values()
+                ],
             )
         if self._saved:
             saved, self._saved = self._saved, {}
@@ -111,14 +123,19 @@ class SQLiteShelf(Shelf):
         ]
 
     def _shared(self, fields: Sequence[object]) -> Head:
-        """The one Head of this session in this transaction."""
-        return self._heads.setdefault((fields[1], fields[2]), Head(*fields))  # type: ignore[arg-type]
+        """The one Head of this session in this transaction; Corrupt if it is damaged."""
+        head = Head(*fields[:-1])  # type: ignore[arg-type]
+        if _head_check(head) != fields[-1]:
+            raise Corrupt(f"session {head.key!r}", "its row is not what was written")
+        return self._heads.setdefault((head.tenant, head.id), head)
 
     # Sessions
 
     def find(self, tenant: str, id: str) -> Head | None:
         if (tenant, id) not in self._heads:
             self.fetch([id])
+        if (tenant, id) in self._damaged:
+            raise self._damaged[tenant, id]
         return self._heads.get((tenant, id))
 
     def find_key(self, tenant: str, key: str) -> Head | None:
@@ -131,6 +148,7 @@ class SQLiteShelf(Shelf):
         done = self._db.execute(sql.INSERT_SESSION, values)
         assert done.lastrowid is not None
         head.number = done.lastrowid
+        self.save(head)  # its check needs the number
         self._heads[head.tenant, head.id] = head
         self._all_lines.add(head.number)
         self._db.execute(sql.INSERT_DOCUMENT, (head.number, body, sealed))
@@ -181,12 +199,23 @@ class SQLiteShelf(Shelf):
         if is_bounded:
             values += [-_EVER if since is None else since, _EVER if until is None else until]
         values += [*((_EVER, _EVER) if before is None else before), limit]
-        return self._db.execute(sql.NEWEST[agent is not None, is_bounded], values).fetchall()
+        statement = sql.NEWEST[agent is not None, is_bounded]
+        try:
+            return self._db.execute(statement, values).fetchall()
+        except sqlite3.OperationalError:  # text that is none, in a damaged row: shown as it is
+            self._db.text_factory = _damaged_text
+            try:
+                return self._db.execute(statement, values).fetchall()
+            finally:
+                self._db.text_factory = str
 
     def overdue(self, tenant: str, now: int, marked: int, limit: int) -> Sequence[Head]:
         self.flush()
-        rows = self._db.execute(sql.OVERDUE, (tenant, now, marked, now, limit))
-        return [self._shared(row) for row in rows.fetchall()]
+        found = []
+        for row in self._db.execute(sql.OVERDUE, (tenant, now, marked, now, limit)).fetchall():
+            with suppress(Corrupt):  # what is damaged is not deleted for being old
+                found.append(self._shared(row))
+        return found
 
     # Branches
 
@@ -195,13 +224,13 @@ class SQLiteShelf(Shelf):
             row = self._db.execute(sql.FIND_LINE, (head.number, name)).fetchone()
             if row is None:  # or the index by which it was looked for is damaged
                 return self.lines(head).get(name)
-            head.lines[name] = Line(*row)
+            head.lines[name] = _line(head, row)
         return head.lines.get(name)
 
     def lines(self, head: Head) -> dict[str, Line]:
         if head.number not in self._all_lines:
             for row in self._db.execute(sql.FIND_LINES, (head.number,)):
-                line = Line(*row)
+                line = _line(head, row)
                 head.lines.setdefault(line.name, line)
             self._all_lines.add(head.number)
         return head.lines
@@ -212,7 +241,7 @@ class SQLiteShelf(Shelf):
             sql.INSERT_LINE,
             (
                 *(head.number, line.number, line.name, line.parent, line.fork, line.base),
-                *(line.head, line.count, line.link),
+                *(line.head, line.count, line.link, _line_check(head.number, line)),
             ),
         )
 
@@ -326,11 +355,15 @@ class SQLiteShelf(Shelf):
         row = self._db.execute(sql.FIND_ONCE, (head.number, name)).fetchone()
         if row is None:
             return None
-        salt, digest, first, last, branch, messages = row
-        return Once(salt, digest, Appended(first, last, branch, messages))
+        salt, digest, first, last, branch, messages, check = row
+        result = Appended(first, last, branch, messages)
+        if _once_check(head, name, result) != check:
+            raise Corrupt(f"session {head.key!r}", "a named append is not what was written")
+        return Once(salt, digest, result)
 
     def add_once(self, head: Head, name: str, once: Once) -> None:
-        values = (head.number, name, once.salt, once.digest, *once.result)
+        check = _once_check(head, name, once.result)
+        values = (head.number, name, once.salt, once.digest, *once.result, check)
         self._db.execute(sql.INSERT_ONCE, values)
 
     # Drafts
@@ -410,5 +443,46 @@ def _saved(head: Head) -> tuple[object, ...]:
     """What UPDATE_SESSION binds."""
     return (
         *(head.agent, head.updated, head.ttl, head.marked, head.seq, head.branch, head.branches),
-        *(head.token, head.owner, head.process, head.boot, head.until, head.number),
+        *(head.token, head.owner, head.process, head.boot, head.until, _head_check(head)),
+        head.number,
     )
+
+
+def _damaged_text(data: bytes) -> str:
+    return data.decode(errors="replace")
+
+
+def _once_check(head: Head, name: str, result: Appended) -> int:
+    return crc32(repr((head.number, name, *result)).encode())
+
+
+def _head_check(head: Head) -> int:
+    try:
+        return crc32(
+            b"%d %d %d %d %d %d %d %d %d"
+            % (
+                *(head.number, head.created, head.updated, head.ttl or 0, head.marked or 0),
+                *(head.seq, head.branch, head.branches, head.token),
+            )
+        )
+    except TypeError:  # something else than numbers
+        return -1
+
+
+def _line_check(session: int, line: Line) -> int:
+    parent = -1 if line.parent is None else line.parent
+    try:
+        numbers = b"%d %d %d %d %d %d %d " % (
+            *(session, line.number, parent, line.fork, line.base, line.head, line.count),
+        )
+        return crc32(line.name.encode() + line.link, crc32(numbers))
+    except (TypeError, AttributeError):
+        return -1
+
+
+def _line(head: Head, fields: Sequence[object]) -> Line:
+    """The branch in a row; Corrupt if it is damaged."""
+    line = Line(*fields[:-1])  # type: ignore[arg-type]
+    if _line_check(head.number, line) != fields[-1]:
+        raise Corrupt(f"session {head.key!r}", "a branch of it is not what was written")
+    return line

@@ -29,7 +29,15 @@ from holdfast.stores.sqlite.file import Durability, SQLiteFile
 from holdfast.stores.sqlite.formats import FORMAT
 from holdfast.stores.sqlite.pool import Pool
 from holdfast.stores.sqlite.shelf import SQLiteShelf
-from holdfast.stores.values import LIMITS, Found, Limits, Page, Problem, Verified
+from holdfast.stores.values import (
+    LIMITS,
+    Found,
+    Limits,
+    Page,
+    Problem,
+    Verified,
+    check_limits,
+)
 from holdfast.stores.writer import GroupCommit
 
 _Result = TypeVar("_Result")
@@ -56,7 +64,7 @@ class SQLiteStore(Store):
         limits: Limits = LIMITS,
         create: bool = True,
     ) -> None:
-        self.limits = limits
+        self.limits = check_limits(limits)
         self._file = SQLiteFile(path, durability=durability, create=create)
         self._owners = Owners(Path(f"{self._file.where}-owners"))
         self._commits = Commits(self._file, self._owners)

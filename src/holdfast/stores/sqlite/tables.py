@@ -11,6 +11,8 @@
 | blobs     | large text, with its references | session and digest                                 |
 | clocks    | tenant whose sessions expire    | tenant                                             |
 
+Rows that change have a check, a CRC-32 of what must not change unnoticed.
+
 The log is a rowid table beside a small index, and not clustered by session: a row then goes to
 the end of the file, wherever the session's other rows are. Statements are built from the
 tables when the module is loaded, and are plain text afterwards; values are always bound.
@@ -80,6 +82,7 @@ sessions = Table(
     Column("process", Text, nullable=False),
     Column("boot", Text, nullable=False),
     Column("until", BigInteger, nullable=False),
+    Column("check", BigInteger, nullable=False),
     UniqueConstraint("tenant", "key"),
     UniqueConstraint("id", "tenant"),
     Index("sessions_newest", "tenant", "updated", "number", "agent"),
@@ -107,6 +110,7 @@ branches = Table(
     Column("head", BigInteger, nullable=False),
     Column("count", BigInteger, nullable=False),
     Column("link", LargeBinary, nullable=False),
+    Column("check", BigInteger, nullable=False),
     UniqueConstraint("session", "name"),
     sqlite_with_rowid=False,
 )
@@ -153,6 +157,7 @@ once = Table(
     Column("last", BigInteger, nullable=False),
     Column("branch", Text, nullable=False),
     Column("messages", BigInteger, nullable=False),
+    Column("check", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )
 
@@ -234,11 +239,11 @@ def _delete(table: Table, *by: str) -> str:
 
 _HEAD = (
     *("number", "tenant", "id", "key", "agent", "created", "updated", "ttl", "marked", "seq"),
-    *("branch", "branches", "token", "owner", "process", "boot", "until"),
+    *("branch", "branches", "token", "owner", "process", "boot", "until", "check"),
 )
 _MOVED = (
     *("agent", "updated", "ttl", "marked", "seq", "branch", "branches", "token", "owner"),
-    *("process", "boot", "until"),
+    *("process", "boot", "until", "check"),
 )
 _LISTED = ("number", "id", "key", "agent", "created", "updated", "seq")
 _head = [sessions.c[name] for name in _HEAD]
@@ -247,7 +252,7 @@ _line = [column for column in branches.c if column.name != "session"]
 FIND_KEY = _find(sessions, _head, "tenant", "key")
 INSERT_SESSION = _insert(sessions, *_HEAD[1:])
 UPDATE_SESSION = _update(sessions, _MOVED, "number")
-MOVE_SESSION = _update(sessions, ("updated", "marked", "seq"), "number")
+MOVE_SESSION = _update(sessions, ("updated", "marked", "seq", "check"), "number")
 DELETE_SESSION = _delete(sessions, "number")
 FIND_DOCUMENT = _find(documents, [documents.c.body, documents.c.digest], "session")
 INSERT_DOCUMENT = _insert(documents, "session", "body", "digest")
@@ -312,7 +317,7 @@ OVERDUE = _text(
 FIND_LINE = _find(branches, _line, "session", "name")
 FIND_LINES = _find(branches, _line, "session")
 INSERT_LINE = _insert(branches, *(column.name for column in branches.c))
-UPDATE_LINE = _update(branches, ("head", "count", "link"), "session", "number")
+UPDATE_LINE = _update(branches, ("head", "count", "link", "check"), "session", "number")
 DELETE_LINES = _delete(branches, "session")
 
 # Entries: the columns in the order of the fields of a Row.
@@ -399,7 +404,7 @@ FIND_UNUSED_BLOB = _text(select(blobs.c.salt).where(_is_unused), "by_session", "
 DELETE_BLOB = _text(delete(blobs).where(_is_unused), "by_session", "by_digest")
 DELETE_BLOBS = _delete(blobs, "session")
 
-_ONCE = ("salt", "digest", "first", "last", "branch", "messages")
+_ONCE = ("salt", "digest", "first", "last", "branch", "messages", "check")
 FIND_ONCE = _find(once, [once.c[name] for name in _ONCE], "session", "name")
 INSERT_ONCE = _insert(once, "session", "name", *_ONCE)
 FORGET_ONCE = _text(
