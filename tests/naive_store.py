@@ -521,9 +521,7 @@ class NaiveTenant(Tenant):
     def summary(self, session):
         r = session.record
         damage = "the record is damaged" if 0 in session.damage else ""
-        return Summary(
-            r.id, r.key, r.agent, r.created_at, r.updated_at, r.metadata, session.seq, damage
-        )
+        return Summary(r.id, r.key, r.agent, r.created_at, r.updated_at, r.metadata, damage)
 
     async def expire(self, now=None, *, grace=GRACE):
         now = settled_time(now, "now") if now is not None else ids.now()

@@ -56,7 +56,7 @@ class SessionNotFound(StoreError):
         self.key = key
 
     def __str__(self) -> str:
-        return f"there is no session {self.key!r}: create it, or check the key"
+        return f"there is no session {_short(repr(self.key))}: create it, or check the key"
 
 
 class SessionExpired(StoreError):
@@ -386,7 +386,7 @@ class InvalidInput(HoldfastError, ValueError):
         self.why = why
 
     def __str__(self) -> str:
-        return f"{self.what} {self.why}"
+        return f"{_short(self.what)} {_short(self.why)}"
 
 
 class TooLarge(HoldfastError, ValueError):
@@ -414,4 +414,9 @@ class Cancelled(HoldfastError):
 
 
 def _at(where: str, why: str) -> str:
-    return f"{where}: {why}" if why else where
+    return f"{_short(where)}: {_short(why)}" if why else _short(where)
+
+
+def _short(words: str) -> str:
+    """Words that may repeat a name of any length, fit to be read."""
+    return words if len(words) <= 1_000 else f"{words[:800]} ... {words[-100:]}"

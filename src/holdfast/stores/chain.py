@@ -10,7 +10,7 @@ on the link of the entry at which the branch forks.
 Erasing drops payload and salt, and keeps the seal: the chain still verifies, and because the salt
 is gone nobody can find out what was there by trying texts.
 
-    check = CRC-32 of payload, begun with seq and the CRC-32 of kind
+    check = CRC-32 of payload, begun with seq, position and the CRC-32 of kind
 
 Reading a long log must be quick, and two digests a row would cost as much as everything else. So a
 row also has a check, which tells a flipped bit as surely as a digest does, and reading goes by
@@ -27,6 +27,7 @@ from holdfast.entries import KINDS
 
 SIZE = 16
 _KINDS = {kind: kind.encode() for kind in KINDS}
+_SPREAD = 0x9E37_79B1  # odd, so that no two positions begin alike
 _STARTS = {kind: crc32(name) for kind, name in _KINDS.items()}
 
 
@@ -72,10 +73,10 @@ def link(previous: bytes, seq: int, kind: str, sealed: bytes) -> bytes:
     return blake2b(previous + seq.to_bytes(8, "big") + named + sealed, digest_size=SIZE).digest()
 
 
-def check(seq: int, kind: str, payload: bytes | None) -> int:
+def check(seq: int, position: int, kind: str, payload: bytes | None) -> int:
     """What a row is told by when it is read; of an erased one too, which has no payload."""
     start = _STARTS[kind] if kind in _STARTS else crc32(kind.encode())
-    return crc32(payload or b"", seq ^ start)
+    return crc32(payload or b"", seq ^ start ^ (position * _SPREAD & 0xFFFF_FFFF))
 
 
 def broken(previous: bytes, rows: Iterable[Linked]) -> Iterator[tuple[int, str]]:

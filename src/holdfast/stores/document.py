@@ -39,7 +39,7 @@ class ListedDocument(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
     v: int
     id: str
     key: str
-    tenant: str = ""
+    created: int
     agent: str = ""
     metadata: FrozenDict = EMPTY
 
@@ -47,7 +47,7 @@ class ListedDocument(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
 class Document(ListedDocument, frozen=True, omit_defaults=True, kw_only=True):
     """All fields of the table above."""
 
-    created: int
+    tenant: str = ""
     parent: str | None = None
     settings: FrozenDict = EMPTY
     counters: FrozenDict = EMPTY

@@ -48,7 +48,6 @@ _SEARCH_PAGE = re.compile(r"s([0-9]{1,18})")
 _WATCH_STEP = 1_000
 _LARGEST = 2**63 - 1
 _KINDS: dict[type, str] = {kind: kind.__name__.lower() for kind in ENTRY_TYPES}
-ID_LENGTH_MAX = 64
 _NOBODY = "nobody"  # no session has this id
 _NONE: dict[bytes, bytes] = {}  # the large texts of most entries; nobody writes to it
 _encode = msgspec.json.Encoder().encode
@@ -213,7 +212,7 @@ class Front(Tenant):
         once: str | None = None,
         finish: bool = False,
     ) -> Appended:
-        _check_name(branch, "branch", self._limits, is_empty_allowed=True)
+        _check_branch(branch, "branch", self._limits)
         if after is not None:
             after = _count(after, "after")
         _check_kind(finish, "finish", bool)
@@ -243,7 +242,7 @@ class Front(Tenant):
 
     async def branch(self, id: str, name: str, *, parent: str, at: int, use: bool = True) -> Record:
         _check_name(name, "name", self._limits)
-        _check_name(parent, "parent", self._limits, is_empty_allowed=True)
+        _check_branch(parent, "parent", self._limits)
         at = _count(at, "at")
         _check_kind(use, "use", bool)
         return await self._write(
@@ -259,7 +258,7 @@ class Front(Tenant):
         *,
         kind: str | None = None,
     ) -> tuple[Stored, ...]:
-        _check_name(branch, "branch", self._limits, is_empty_allowed=True)
+        _check_branch(branch, "branch", self._limits)
         start = _count(start, "start")
         if stop is not None:
             stop = max(_count(stop, "stop"), start)
@@ -274,7 +273,7 @@ class Front(Tenant):
         return await self._read(read, rows=10**6 if stop is None else stop - start)
 
     async def tail(self, id: str, branch: str = MAIN, count: int = 50) -> tuple[Stored, ...]:
-        _check_name(branch, "branch", self._limits, is_empty_allowed=True)
+        _check_branch(branch, "branch", self._limits)
         count = _count(count, "count")
         _id(id)
 
@@ -403,7 +402,7 @@ def _id(id: str) -> str:
     if type(id) is not str:
         raise InvalidInput("id", f"is a string, not {type(id).__name__}")
     text.check(id, "id")
-    return id if len(id) <= ID_LENGTH_MAX else _NOBODY
+    return id
 
 
 def _check_time(micros: int) -> None:
@@ -445,6 +444,13 @@ def _check_name(
     if not value and not is_empty_allowed:
         raise InvalidInput(what, "is empty")
     _check_size(f"{what}, in bytes,", len(value.encode()), limits.name_bytes)
+
+
+def _check_branch(value: object, what: str, limits: Limits) -> None:
+    """A name of a branch that may be there."""
+    _check_text(value, what)
+    if isinstance(value, str) and len(value) > limits.name_bytes:
+        raise InvalidInput(what, f"has {len(value)} characters: no branch has so long a name")
 
 
 def _count(value: object, what: str, least: int = 0) -> int:

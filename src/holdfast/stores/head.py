@@ -35,7 +35,7 @@ class Row(NamedTuple):
 
 def erased(row: Row, seal: bytes) -> Row:
     """The row without what it said."""
-    check = chain.check(row.seq, row.kind, None)
+    check = chain.check(row.seq, row.position, row.kind, None)
     return row._replace(check=check, salt=None, payload=None, holes=None, seal=seal)
 
 

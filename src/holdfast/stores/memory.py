@@ -117,7 +117,7 @@ class MemoryShelf(Shelf):
         return [
             (
                 *(head.number, head.id, head.key, head.agent, head.created, head.updated),
-                *(head.seq, each.body, each.sealed),
+                *(each.body, each.sealed),
             )
             for each in wanted[:limit]
             for head in (each.head,)

@@ -408,7 +408,7 @@ def _add(shelf: Shelf, head: Head, line: Line, entries: Sequence[Packed]) -> Non
         if kind == "message":
             count += 1
         link = chain.link(link, seq, kind, chain.seal(salt, whole))
-        check = chain.check(seq, kind, whole)
+        check = chain.check(seq, count - 1, kind, whole)
         rows.append((number, seq, branch, count - 1, kind, check, link, salt, kept, holes))
         if holes is not None:
             for digest in blobs.digests(holes):

@@ -25,8 +25,8 @@ class Once(NamedTuple):
     result: Appended
 
 
-# A session in a list: number, id, key, agent, created, updated, seq, its document, and its digest.
-Listed = tuple[int, str, str, str, int, int, int, bytes, bytes]
+# A session in a list: number, id, key, agent, created, updated, its document, and its digest.
+Listed = tuple[int, str, str, str, int, int, bytes, bytes]
 
 
 # What is read of a long log, field by field, without making each a Row: seq, position, kind, check,

@@ -176,7 +176,6 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
     created_at: datetime
     updated_at: datetime
     metadata: FrozenDict = EMPTY
-    seq: int = 0
     damage: str = ""
 
 

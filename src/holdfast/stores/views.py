@@ -207,8 +207,8 @@ def _filled(shelf: Shelf, head: Head, row: Fields) -> Fields:
 
 def _stored(head: Head, name: str, rows: list[Fields]) -> list[Stored]:
     """The entries in these rows, each held against its check."""
-    for seq, _, kind, check, payload, _ in rows:
-        if chain.check(seq, kind, payload) != check:
+    for seq, position, kind, check, payload, _ in rows:
+        if chain.check(seq, position, kind, payload) != check:
             raise Corrupt(_where(head, seq), "it is not what was written")
     payloads = [row[4] for row in rows if row[4] is not None]
     try:
@@ -250,7 +250,7 @@ def checked(shelf: Shelf, head: Head, row: Row) -> Stored:
     if line is None:
         raise Corrupt(_where(head, row.seq), "its branch is missing")
     whole = None if row.payload is None else payload(shelf, head, row)
-    if chain.check(row.seq, row.kind, whole) != row.check:
+    if chain.check(row.seq, row.position, row.kind, whole) != row.check:
         raise Corrupt(_where(head, row.seq), "it is not what was written")
     entry = _entry(head, row.seq, whole)
     return Stored(row.seq, max(row.position, 0), line.name, row.kind, entry)
@@ -298,7 +298,7 @@ def listed(
                 assert before is not None
                 return Page(tuple(found), f"l{before[0]}.{before[1]}")
             before = (each[5], each[0])
-            summary = _summary(tenant, each)
+            summary = _summary(each)
             if not metadata or _has(summary.metadata, metadata):
                 found.append(summary)
         if len(some) < (LIST_STEP if metadata else limit + 1):
@@ -309,17 +309,17 @@ def _has(metadata: FrozenDict, wanted: Mapping[str, Any]) -> bool:
     return all(name in metadata and is_same(metadata[name], wanted[name]) for name in wanted)
 
 
-def _summary(tenant: str, each: Listed) -> Summary:
-    _, id, key, agent, created, updated, seq, body, sealed = each
+def _summary(each: Listed) -> Summary:
+    _, id, key, agent, created, updated, body, sealed = each
     try:
         said = read_listed(body, sealed, "its record")
-        if said.key != key or said.id != id or said.agent != agent or said.tenant != tenant:
+        if (said.id, said.key, said.agent, said.created) != (id, key, agent, created):
             raise Corrupt("its record", "the columns beside it say something else")
-        return Summary(id, key, agent, time_at(created), time_at(updated), said.metadata, seq)
+        return Summary(id, key, agent, time_at(created), time_at(updated), said.metadata)
     except (StoreError, TypeError, ValueError, OverflowError) as error:
         why = str(error) if isinstance(error, StoreError) else "its columns make no sense"
         id, key, agent = (str(text or "") for text in (id, key, agent))
-        return Summary(id, key, agent, time_at(0), time_at(0), EMPTY, 0, why)
+        return Summary(id, key, agent, time_at(0), time_at(0), EMPTY, why)
 
 
 def found(

@@ -48,6 +48,7 @@ class Commits:
         self._is_sync = file.wanted["synchronous"] == 2
         self._is_fast = False
         self._written = 0
+        self._has_committed = False
 
     def open(self) -> None:
         """Connect, and bring the file up to the format of today."""
@@ -73,6 +74,7 @@ class Commits:
                 raise StoreUnavailable(self._file.where, f"others kept it for {LOCK_WAIT_S:g} s")
             try:
                 with translated(self._file.where):
+                    self._rescue()
                     self._connection()
                 return self._batch(requests)
             finally:
@@ -84,9 +86,16 @@ class Commits:
         if self._file.moved():
             raise StoreUnavailable(self._file.where, "the file was replaced or deleted")
         if self._db is None:
-            self._db, self._is_fast = self._file.connect(), False
+            self._db, self._is_fast, self._has_committed = self._file.connect(), False, False
             self._close_failed()
         return self._db
+
+    def _rescue(self) -> None:
+        """If somebody has deleted the WAL, save what is in it, which only we can still read."""
+        if self._db is not None and self._has_committed and not self._file.has_wal():
+            self._file.checkpoint(self._db, mode="PASSIVE")
+            self._failed.append(self._db)
+            self._db = None
 
     def _close_failed(self) -> None:
         """Let go of connections that failed, now that there is another, or that all is over.
@@ -157,10 +166,12 @@ class Commits:
             try:
                 results.append(each.run(shelf))
             except HoldfastError as error:
+                shelf.settle()
                 results.append(error)
         shelf.flush()
         start = time.perf_counter()
         db.execute("COMMIT")
+        self._has_committed = True
         return shelf, results, time.perf_counter() - start
 
     def _after(

@@ -286,6 +286,10 @@ class SQLiteFile:
 
     # The WAL
 
+    def has_wal(self) -> bool:
+        """Whether there is a WAL; there is always one while a connection has written."""
+        return os.path.exists(self._wal)
+
     def wal_bytes(self) -> int:
         """The size of the WAL file, of which all or a part is in use."""
         try:

@@ -47,6 +47,7 @@ class SQLiteShelf(Shelf):
         self._moved: dict[int, Head] = {}
         self._saved: dict[int, Head] = {}
         self._grown: dict[tuple[int, int], Line] = {}
+        self._cursors: list[sqlite3.Cursor] = []
         self.is_removing = False
         self.is_purging = False
         self.removed: list[bytes] = []
@@ -67,6 +68,11 @@ class SQLiteShelf(Shelf):
                         head.lines.setdefault(line.name, line)
                 except Corrupt as error:  # told to who asks for it, and to nobody else
                     self._damaged[row[1], row[2]] = error
+
+    def settle(self) -> None:
+        """End every SELECT that was not read to its end: it would keep the old state in sight."""
+        while self._cursors:
+            self._cursors.pop().close()
 
     def flush(self) -> None:
         """Write what was gathered."""
@@ -262,11 +268,14 @@ class SQLiteShelf(Shelf):
         self, head: Head, branch: int, after: int, last: int, lowest: int
     ) -> Iterator[Fields]:
         self.flush()
-        return self._db.execute(sql.FIND_FIELDS, (head.number, branch, after, last, lowest))
+        found = self._db.execute(sql.FIND_FIELDS, (head.number, branch, after, last, lowest))
+        self._cursors.append(found)
+        return found
 
     def rows(self, head: Head, branch: int, after: int, last: int) -> Iterator[Row]:
         self.flush()
         found = self._db.execute(sql.FIND_ROWS, (head.number, branch, after, last))
+        self._cursors.append(found)
         return map(Row._make, found)
 
     def rows_after(self, head: Head, after: int, limit: int) -> Sequence[Row]:
@@ -457,15 +466,14 @@ def _once_check(head: Head, name: str, result: Appended) -> int:
 
 
 def _head_check(head: Head) -> int:
+    texts = (head.tenant, head.id, head.key, head.agent, head.owner or "", head.process, head.boot)
     try:
-        return crc32(
-            b"%d %d %d %d %d %d %d %d %d"
-            % (
-                *(head.number, head.created, head.updated, head.ttl or 0, head.marked or 0),
-                *(head.seq, head.branch, head.branches, head.token),
-            )
+        numbers = b"%d %d %d %d %d %d %d %d %d %d" % (
+            *(head.number, head.created, head.updated, head.ttl or 0, head.marked or 0),
+            *(head.seq, head.branch, head.branches, head.token, head.until),
         )
-    except TypeError:  # something else than numbers
+        return crc32("\0".join(texts).encode(), crc32(numbers))
+    except TypeError:  # something of another kind
         return -1
 
 

@@ -170,11 +170,13 @@ class SQLiteStore(Store):
         if self._file.moved():
             raise StoreUnavailable(self._file.where, "the file was replaced or deleted")
         db = self._reading.take()
+        shelf = SQLiteShelf(db, self._owners)
         try:
             db.execute("BEGIN")
-            result = function(SQLiteShelf(db, self._owners))
+            result = function(shelf)
             db.execute("COMMIT")
         except BaseException as error:
+            shelf.settle()
             self._reading.give(db, error)
             if isinstance(error, Exception) and (found := typed(error, self._file.where)) != error:
                 raise found from error

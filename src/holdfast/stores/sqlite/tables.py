@@ -245,7 +245,7 @@ _MOVED = (
     *("agent", "updated", "ttl", "marked", "seq", "branch", "branches", "token", "owner"),
     *("process", "boot", "until", "check"),
 )
-_LISTED = ("number", "id", "key", "agent", "created", "updated", "seq")
+_LISTED = ("number", "id", "key", "agent", "created", "updated")
 _head = [sessions.c[name] for name in _HEAD]
 _line = [column for column in branches.c if column.name != "session"]
 

@@ -58,7 +58,6 @@ class Lists(Contract):
             record.created_at,
             record.updated_at,
             record.metadata,
-            3,
             "",
         )
         assert exact(found.metadata) == exact(ODD_JSON)
