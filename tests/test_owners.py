@@ -152,9 +152,9 @@ def test_two_stores_of_a_process_are_two_owners(here, folder, tmp_path):
     Each ends when it is closed, and not before, by whatever path it came. Neither opens the file
     of the other, not even to sweep: that would drop its lock.
     """
-    (tmp_path / "link").symlink_to(folder)
+    (tmp_path / "link").symlink_to(folder.parent)
     name = here.mine()
-    second = Owners(tmp_path / "link")
+    second = Owners(tmp_path / "link" / folder.name)
     assert second.mine() != name
     assert second.sweep() == 0
     assert not second.is_gone(name)
@@ -168,6 +168,20 @@ def test_two_stores_of_a_process_are_two_owners(here, folder, tmp_path):
     here.close()
     assert os.listdir(folder) == []
     assert here.mine() != name
+
+
+def test_a_folder_that_is_a_link_is_not_followed(tmp_path):
+    """Somebody else's files may be behind it, and dead owners are swept away."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / ("0" * 32)).touch()
+    (tmp_path / "owners").symlink_to(other)
+
+    for use in (Owners.mine, Owners.sweep):
+        with pytest.raises(StoreUnavailable, match="link"):
+            use(Owners(tmp_path / "owners"))
+
+    assert os.listdir(other) == ["0" * 32]
 
 
 def test_an_owner_file_that_was_deleted_is_replaced(here, folder):
