@@ -2,12 +2,11 @@
 
 import os
 import stat
-import subprocess
-import sys
 import threading
 
 import pytest
 
+import processes
 from holdfast.errors import InvalidInput, StoreUnavailable
 from holdfast.stores import owners
 from holdfast.stores.owners import Moment, Owners, moment
@@ -15,48 +14,17 @@ from holdfast.stores.owners import Moment, Owners, moment
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the locks are POSIX")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 
-START = """
+START = f"""{processes.SAY}
 import os, signal, sys, time
 from pathlib import Path
 from holdfast.stores.owners import Owners, moment
 folder = Path(sys.argv[1])
 mine = Owners(folder)
-def say(word):
-    print(word, flush=True)
 """
 
 
-class Script:
-    """A Python process that says words on lines of their own, and hears them."""
-
-    def __init__(self, body, folder):
-        self.process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", START + body, str(folder)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.communicate()
-
-    def hears(self):
-        return self.process.stdout.readline().strip()
-
-    def tell(self, word="go"):
-        self.process.stdin.write(word + "\n")
-        self.process.stdin.flush()
-
-    def ends(self):
-        """What was said, when it has ended well."""
-        out, err = self.process.communicate(timeout=60)
-        assert self.process.returncode == 0, err
-        return out.split()
+class Script(processes.Script):
+    start = START
 
 
 LIVE = "say(mine.mine()); sys.stdin.readline()\n"

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import processes
 from holdfast.errors import (
     Corrupt,
     FormatTooNew,
@@ -40,47 +41,16 @@ posix_only = pytest.mark.skipif(os.name != "posix", reason="modes, links and sig
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 needs_proc = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="/proc/locks is Linux")
 
-START = """
+START = f"""{processes.SAY}
 import os, signal, sqlite3, sys, time
 from pathlib import Path
 from holdfast.stores.sqlite.file import SQLiteFile
 path = sys.argv[1]
-def say(word):
-    print(word, flush=True)
 """
 
 
-class Script:
-    """A Python process that says words on lines of their own, and hears them."""
-
-    def __init__(self, body, *args):
-        self.process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", START + body, *map(str, args)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.communicate()
-
-    def hears(self):
-        return self.process.stdout.readline().strip()
-
-    def tell(self, word="go"):
-        self.process.stdin.write(word + "\n")
-        self.process.stdin.flush()
-
-    def ends(self):
-        """What was said, when it has ended well."""
-        out, err = self.process.communicate(timeout=60)
-        assert self.process.returncode == 0, err
-        return out.split()
+class Script(processes.Script):
+    start = START
 
 
 @pytest.fixture
