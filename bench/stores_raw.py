@@ -41,7 +41,7 @@ _LINE = """UPDATE branches SET head = ?, count = ?, link = ?, "check" = ?
     WHERE session = ? AND number = ?"""
 _SESSION = 'UPDATE sessions SET updated = ?, seq = ?, "check" = ? WHERE number = ?'
 _PAYLOADS = """SELECT payload FROM entries WHERE session = ? AND branch = 0 ORDER BY seq"""
-_NEWEST = """SELECT s.id, s.key, s.agent, s.created, s.updated, d.body, d.digest FROM sessions s
+_NEWEST = """SELECT s.id, s.key, s.agent, s.created, s.updated, d.body, d."check" FROM sessions s
     JOIN documents d ON d.session = s.number WHERE s.tenant = ?
     ORDER BY s.updated DESC, s.number DESC LIMIT ?"""
 _IDS = "SELECT number FROM sessions WHERE id = ?"

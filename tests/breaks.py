@@ -442,7 +442,7 @@ BREAKS = {
     ),
     "S1-14": Break(
         f"{SRC}/stores/requests.py",
-        "        shelf.save_document(head, body, sealed)\n        head.touch(self.now)",
+        "        shelf.save_document(head, body, check)\n        head.touch(self.now)",
         "        head.touch(self.now)",
         "an update is not stored",
     ),
@@ -484,8 +484,8 @@ BREAKS = {
     ),
     "S1-21": Break(
         f"{SRC}/stores/sqlite/shelf.py",
-        "self._db.executemany(sql.INSERT_ROW, rows)",
-        "self._db.executemany(sql.INSERT_ROW, rows); "
+        "self._db.executemany(sql.INSERT_ROW, rows[at:])",
+        "self._db.executemany(sql.INSERT_ROW, rows[at:]); "
         "self._db.execute('UPDATE entries SET rid = -rid')",
         "an append moves what was there",
     ),
@@ -497,8 +497,8 @@ BREAKS = {
     ),
     "S1-24": Break(
         f"{SRC}/codec/record.py",
-        "            return message\n        return None",
-        "            return message.replace(author=None)\n        return None",
+        "        return message if is_alone and is_whole else None",
+        "        return message.replace(author=None) if is_alone and is_whole else None",
         "the author is not loaded",
     ),
     "S1-33": Break(

@@ -6,15 +6,18 @@ import sqlite3
 import subprocess
 import sys
 from dataclasses import dataclass
+from datetime import timedelta
 
 import pytest
 
 import holdfast
-from holdfast.errors import Conflict, Corrupt, InvalidInput, StoreUnavailable
+from holdfast.entries import Fold
+from holdfast.errors import Conflict, Corrupt, InvalidInput, SessionNotFound, StoreUnavailable
+from holdfast.ids import now
 from holdfast.messages import Message
 from holdfast.stores import Record, open_store
 from holdfast.stores.requests import Request
-from holdfast.stores.sqlite import commits, tables
+from holdfast.stores.sqlite import commits, heads, tables
 
 
 def run(scenario, tmp_path, **options):
@@ -117,6 +120,170 @@ def test_a_slow_disk_does_not_stop_the_loop(tmp_path, monkeypatch):
             await tenant.append(record.id, [Message.user(str(n))])
         assert store._writer._thread is not None
         assert len(await texts(store, record.id)) == 20
+
+    run(scenario, tmp_path)
+
+
+# What is known of a session from the last transaction
+
+
+def test_heads_are_read_once_while_nobody_else_writes(tmp_path):
+    """The second append to a session reads nothing, and the chain goes on."""
+
+    async def scenario(store):
+        record = await session(store, "a")
+        tenant = store.tenant()
+        statements = []
+        store._commits._db.set_trace_callback(statements.append)
+        for text in "bcd":
+            await tenant.append(record.id, [Message.user(text)])
+        assert not [each for each in statements if each.startswith("SELECT")]
+        assert [each for each in statements if each.startswith("INSERT")]
+        assert await texts(store, record.id) == list("abcd")
+        assert (await tenant.verify()).problems == ()
+
+    run(scenario, tmp_path)
+
+
+def test_what_another_store_wrote_is_not_overlooked(tmp_path):
+    """Two stores on one file, turn about: each knows a head that the other has moved."""
+
+    async def scenario(store):
+        record = await session(store)
+        async with open_store(f"sqlite:{store.path}") as other:
+            tenants = (store.tenant(), other.tenant())
+            for number in range(10):
+                done = await tenants[number % 2].append(
+                    record.id, [Message.user(str(number))], after=number
+                )
+                assert done.last == number + 1
+            with pytest.raises(Conflict):
+                await tenants[0].append(record.id, [Message.user("late")], after=9)
+            await tenants[1].delete(record.id)
+            with pytest.raises(SessionNotFound):
+                await tenants[0].append(record.id, [Message.user("gone")])
+
+    run(scenario, tmp_path)
+
+
+def test_what_another_program_damaged_is_not_overlooked(tmp_path):
+    """A row that changed under a head that was known."""
+
+    async def scenario(store):
+        record = await session(store, "a")
+        db = sqlite3.connect(store.path)
+        with db:
+            db.execute("UPDATE sessions SET seq = seq + 1")
+        db.close()
+        with pytest.raises(Corrupt):
+            await store.tenant().append(record.id, [Message.user("b")])
+
+    run(scenario, tmp_path)
+
+
+def test_more_sessions_than_are_kept_in_mind(tmp_path, monkeypatch):
+    """They are forgotten, and read again."""
+    monkeypatch.setattr(heads, "KNOWN_MAX", 3)
+
+    async def scenario(store):
+        made = [await session(store, key=f"k{n}") for n in range(9)]
+        tenant = store.tenant()
+        for _ in range(3):
+            for each in made:
+                await tenant.append(each.id, [Message.user("x")])
+        assert len(store._commits._heads.by_id) <= 3 + 1
+        assert [len(await texts(store, each.id)) for each in made] == [3] * 9
+
+    run(scenario, tmp_path)
+
+
+def test_a_turn_that_cannot_begin_leaves_nothing_behind(tmp_path, monkeypatch):
+    """The file that shows who has the lease cannot be made; the appends beside it are done."""
+
+    async def scenario(store):
+        tenant, record = store.tenant(), await session(store)
+        with monkeypatch.context() as broken:
+            broken.setattr(store._owners, "mine", _unavailable)
+            results = await asyncio.gather(
+                tenant.append(record.id, [Message.user("a")]),
+                tenant.begin(record.id, "me", timedelta(minutes=1), {"text": "hi"}),
+                tenant.append(record.id, [Message.user("b")]),
+                return_exceptions=True,
+            )
+        assert [type(each).__name__ for each in results] == [
+            "Appended",
+            "StoreUnavailable",
+            "Appended",
+        ]
+        assert (await tenant.verify()).problems == ()
+        lease = await tenant.begin(record.id, "me", timedelta(minutes=1), {"text": "hi"})
+        assert lease.token == 1
+        assert await texts(store, record.id) == ["a", "b"]
+
+    run(scenario, tmp_path)
+
+
+def _unavailable():
+    raise StoreUnavailable("owners", "the folder cannot be written to")
+
+
+def test_what_is_damaged_is_not_deleted_for_being_old(tmp_path):
+    """And it does not keep the others from being deleted."""
+
+    async def scenario(store):
+        tenant = store.tenant()
+        for key, text in (("a", "x"), ("damaged", "y" * 100_000), ("b", "z")):
+            record = Record(key=key, ttl=timedelta(seconds=1))
+            await tenant.create(record, [Message.user(text)])
+        db = sqlite3.connect(store.path)
+        with db:
+            assert db.execute("DELETE FROM blobs").rowcount == 1
+        db.close()
+        later = now() + timedelta(days=1)
+        assert (await tenant.expire(later, grace=timedelta(0))).marked == 3
+        found = await tenant.expire(later + timedelta(hours=1), grace=timedelta(0))
+        assert found.deleted == 2
+        assert [each.key for each in (await tenant.list()).items] == ["damaged"]
+
+    run(scenario, tmp_path)
+
+
+def test_an_update_that_could_not_be_shown_changes_nothing(tmp_path):
+    """The record it would answer with has a fold that is damaged: refused before, not after."""
+
+    async def scenario(store):
+        tenant, record = store.tenant(), await session(store, "a", "b")
+        await tenant.append(record.id, [Fold(first=1, last=2)])
+        db = sqlite3.connect(store.path)
+        with db:
+            db.execute("UPDATE entries SET position = 7 WHERE kind = 'fold'")
+        for refused in (
+            tenant.update(record.id, {"agent": "other"}),
+            tenant.branch(record.id, "try", parent="main", at=1),
+        ):
+            with pytest.raises(Corrupt):
+                await refused
+        assert db.execute("SELECT agent, branches FROM sessions").fetchone() == ("", 1)
+        db.close()
+
+    run(scenario, tmp_path)
+
+
+def test_an_append_does_not_ask_for_the_times_of_the_wal(tmp_path, monkeypatch):
+    """Who asks makes the next write set new ones, and every sync write the inode as well."""
+    asked = []
+    for name in ("stat", "lstat"):
+        real = getattr(os, name)
+        monkeypatch.setattr(
+            os, name, lambda path, *a, real=real, **b: asked.append(path) or real(path, *a, **b)
+        )
+
+    async def scenario(store):
+        record = await session(store, "a")
+        asked.clear()
+        for _ in range(10):
+            await store.tenant().append(record.id, [Message.user("b")])
+        assert asked and not [path for path in asked if str(path).endswith("-wal")]
 
     run(scenario, tmp_path)
 

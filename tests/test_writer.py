@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import Conflict, StoreUnavailable
 from holdfast.stores.requests import Request
-from holdfast.stores.writer import BATCH_MAX, GroupCommit
+from holdfast.stores.writer import BATCH_MAX, CROWD, GroupCommit
 
 
 @dataclass(slots=True)
@@ -110,6 +110,19 @@ def test_quick_commits_run_in_the_loops_own_thread():
     run(disk, scenario)
 
     assert set(disk.threads) == {threading.main_thread()}
+
+
+def test_a_crowd_runs_in_a_thread():
+    """Quick or not: so much work at once would keep the loop from everything else."""
+    disk = Disk()
+
+    async def scenario(writer):
+        await asyncio.gather(*(writer.submit(say(str(n))) for n in range(CROWD + 1)))
+        await asyncio.gather(*(writer.submit(say(str(n))) for n in range(CROWD)))
+
+    run(disk, scenario)
+
+    assert [thread is threading.main_thread() for thread in disk.threads] == [False, True]
 
 
 def test_slow_commits_run_in_a_thread_and_the_loop_goes_on():

@@ -139,3 +139,9 @@ class UnknownEntry(Value, frozen=True, kw_only=True):
 
 Entry = Message | Fold | Call | Mark | UnknownEntry
 ENTRY_TYPES = frozenset((Message, Fold, Call, Mark, UnknownEntry))
+_KINDS: dict[type, str] = dict(zip((Message, Fold, Call, Mark), KINDS, strict=True))
+
+
+def kind_of(entry: Entry) -> str:
+    """The name under which an entry is stored."""
+    return entry.kind if type(entry) is UnknownEntry else _KINDS[type(entry)]

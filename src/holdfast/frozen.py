@@ -59,6 +59,7 @@ class FrozenDict(dict[str, Any]):
 
 
 EMPTY = FrozenDict()
+_new, _fill = dict.__new__, dict.__init__
 _FLAT = frozenset((str, bool, int, float, type(None)))
 _PLAIN: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (str, str.__str__),
@@ -116,11 +117,17 @@ def decode_hook(kind: type, value: Any) -> Any:
     """For msgspec: FrozenDict is the one type here that it does not know."""
     if kind is not FrozenDict or not isinstance(value, dict):
         raise ValueError(f"a JSON object belongs here, not {type(value).__name__}")
-    if _FLAT.issuperset(map(type, value.values())):  # as most are: there is nothing to freeze in it
-        frozen = dict.__new__(FrozenDict)
-        dict.update(frozen, value)
-        return frozen
-    return FrozenDict(value)
+    return from_decoded(value)
+
+
+def from_decoded(value: dict[str, Any]) -> FrozenDict:
+    """An object that a JSON decoder made, frozen."""
+    for item in value.values():
+        if type(item) not in _FLAT:
+            return FrozenDict(value)
+    frozen = _new(FrozenDict)  # as most are: there is nothing to freeze in it
+    _fill(frozen, value)
+    return frozen
 
 
 def thaw(value: Any) -> Any:

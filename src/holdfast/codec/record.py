@@ -117,14 +117,15 @@ def read_records(records: Sequence[bytes]) -> list[Entry]:
 
 def _entry(found: _Record) -> Entry | None:
     """The one entry in a record that was decoded; None if it is not as this version writes it."""
-    message = found.message
+    message, call, fold, mark = found.message, found.call, found.fold, found.mark
     if message is not None:
-        is_alone = found.fold is None and found.call is None and found.mark is None
-        if is_alone and message.timestamp is not NO_TIME and message.id is not NO_ID and message.id:
-            return message
-        return None
-    others = [each for each in (found.fold, found.call, found.mark) if each is not None]
-    return others[0] if len(others) == 1 and has_identity(others[0]) else None
+        is_alone = call is None and fold is None and mark is None
+        # As has_identity; most entries are messages, and a call costs as much as the rest.
+        is_whole = message.id and message.id is not NO_ID and message.timestamp is not NO_TIME
+        return message if is_alone and is_whole else None
+    entry = call or fold or mark
+    is_alone = (call, fold, mark).count(None) == 2
+    return entry if is_alone and entry is not None and has_identity(entry) else None
 
 
 def read_foreign_record(data: bytes | str, limits: Limits = LIMITS) -> tuple[Entry, ...]:

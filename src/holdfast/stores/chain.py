@@ -26,9 +26,19 @@ from zlib import crc32
 from holdfast.entries import KINDS
 
 SIZE = 16
+_begin = blake2b(digest_size=SIZE).copy  # costs less than making one
 _KINDS = {kind: kind.encode() for kind in KINDS}
-_SPREAD = 0x9E37_79B1  # odd, so that no two positions begin alike
-_STARTS = {kind: crc32(name) for kind, name in _KINDS.items()}
+SPREAD = 0x9E37_79B1  # odd, so that no two positions begin alike
+
+
+class _Starts(dict[str, int]):
+    """The CRC-32 of each kind; those of the kinds that we know are at hand."""
+
+    def __missing__(self, kind: str) -> int:
+        return crc32(kind.encode())
+
+
+STARTS = _Starts({kind: crc32(name) for kind, name in _KINDS.items()})
 
 
 class Linked(Protocol):
@@ -61,7 +71,10 @@ def root(session_id: str) -> bytes:
 
 def seal(salt: bytes, payload: bytes) -> bytes:
     """The entry in 16 bytes; without the salt, nobody can tell what they are of."""
-    return blake2b(salt + payload, digest_size=SIZE).digest()
+    hash = _begin()
+    hash.update(salt)
+    hash.update(payload)
+    return hash.digest()
 
 
 def link(previous: bytes, seq: int, kind: str, sealed: bytes) -> bytes:
@@ -70,13 +83,14 @@ def link(previous: bytes, seq: int, kind: str, sealed: bytes) -> bytes:
     Every part but the kind has a fixed size, so no two different rows are the same bytes here.
     """
     named = _KINDS.get(kind) or kind.encode()
-    return blake2b(previous + seq.to_bytes(8, "big") + named + sealed, digest_size=SIZE).digest()
+    hash = _begin()
+    hash.update(previous + seq.to_bytes(8, "big") + named + sealed)
+    return hash.digest()
 
 
 def check(seq: int, position: int, kind: str, payload: bytes | None) -> int:
     """What a row is told by when it is read; of an erased one too, which has no payload."""
-    start = _STARTS[kind] if kind in _STARTS else crc32(kind.encode())
-    return crc32(payload or b"", seq ^ start ^ (position * _SPREAD & 0xFFFF_FFFF))
+    return crc32(payload or b"", seq ^ STARTS[kind] ^ position * SPREAD)
 
 
 def broken(previous: bytes, rows: Iterable[Linked]) -> Iterator[tuple[int, str]]:

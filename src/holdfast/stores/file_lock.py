@@ -14,7 +14,7 @@ import threading
 import time
 from pathlib import Path
 
-from holdfast.stores.private_files import is_at, open_regular
+from holdfast.stores.private_files import open_regular
 
 _PAUSE_S = 0.001
 _FORK_WAIT_S = 30
@@ -125,9 +125,11 @@ class FileLock:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._name = str(path)
         self._threads = threading.Lock()
         self._holder: int | None = None
         self._fd = -1
+        self._place: tuple[int, int] | None = None  # device and inode of the file that is open
         self._waiter: _Waiter | None = None
         self._is_forking = False
 
@@ -202,11 +204,18 @@ class FileLock:
     def _take(self, deadline: float | None) -> bool:
         while True:
             if self._take_once(deadline):
-                if is_at(self._fd, self.path):
+                if self._is_at_its_path():
                     return True
                 self._drop()  # deleted while we waited: others would lock another file
             if deadline is not None and time.monotonic() >= deadline:
                 return False
+
+    def _is_at_its_path(self) -> bool:
+        try:
+            there = os.lstat(self._name)
+        except FileNotFoundError:
+            return False
+        return (there.st_dev, there.st_ino) == self._place
 
     def _take_once(self, deadline: float | None) -> bool:
         if self._waiter is not None and self._waiter.want():
@@ -214,6 +223,8 @@ class FileLock:
         self._waiter = None
         if self._fd < 0:
             self._fd = open_regular(self.path, os.O_RDWR | os.O_CREAT)
+            here = os.fstat(self._fd)
+            self._place = here.st_dev, here.st_ino
         if _try(self._fd):
             return True
         if deadline is not None and time.monotonic() >= deadline:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from holdfast import codec, ids, text
-from holdfast.entries import ENTRY_TYPES, Entry, UnknownEntry
+from holdfast.entries import ENTRY_TYPES, Entry, kind_of
 from holdfast.errors import InvalidInput, SessionNotFound, StoreError, TooLarge
 from holdfast.frozen import EMPTY, freeze
 from holdfast.identity import NO_TIME, settled_time
@@ -47,7 +47,6 @@ _LIST_PAGE = re.compile(r"l(-?[0-9]{1,18})\.([0-9]{1,18})")
 _SEARCH_PAGE = re.compile(r"s([0-9]{1,18})")
 _WATCH_STEP = 1_000
 _LARGEST = 2**63 - 1
-_KINDS: dict[type, str] = {kind: kind.__name__.lower() for kind in ENTRY_TYPES}
 _NOBODY = "nobody"  # no session has this id
 _NONE: dict[bytes, bytes] = {}  # the large texts of most entries; nobody writes to it
 _encode = msgspec.json.Encoder().encode
@@ -135,9 +134,10 @@ class Front(Tenant):
     ) -> Page[Summary]:
         if agent is not None:
             _check_text(agent, "agent")
+        wanted: Mapping[str, Any] = EMPTY
         if metadata is not None:
             _check_kind(metadata, "metadata", Mapping)
-        wanted = freeze(metadata or {}, "metadata")
+            wanted = freeze(metadata, "metadata")
         first = None if since is None else micros(settled_time(since, "since"))
         last = None if until is None else micros(settled_time(until, "until"))
         self._check_limit(limit)
@@ -212,10 +212,12 @@ class Front(Tenant):
         once: str | None = None,
         finish: bool = False,
     ) -> Appended:
-        _check_branch(branch, "branch", self._limits)
+        if branch != MAIN:
+            _check_branch(branch, "branch", self._limits)
         if after is not None:
             after = _count(after, "after")
-        _check_kind(finish, "finish", bool)
+        if finish is not False:
+            _check_kind(finish, "finish", bool)
         if lease is not None:
             self._check_lease(lease, id)
         elif finish:
@@ -374,10 +376,9 @@ class Front(Tenant):
         bytes_max = self._limits.entry_bytes
         packed: list[Packed] = []
         for entry in entries:
-            if type(entry) not in _KINDS:
+            if type(entry) not in ENTRY_TYPES:
                 raise InvalidInput("entries", f"holds a {type(entry).__name__}, which is no entry")
-            kind = entry.kind if type(entry) is UnknownEntry else _KINDS[type(entry)]
-            whole = _record(entry)
+            kind, whole = kind_of(entry), _record(entry)
             if len(whole) < blobs.SIZE_MIN:
                 packed.append((kind, whole, whole, None, _NONE))
             else:

@@ -35,7 +35,7 @@ class _Session:
 
     head: Head
     body: bytes
-    sealed: bytes
+    check: int
     rows: dict[int, Row] = field(default_factory=dict)
     seqs: dict[int, list[int]] = field(default_factory=dict)  # by branch
     blobs: dict[bytes, tuple[int, bytes]] = field(default_factory=dict)
@@ -67,10 +67,10 @@ class MemoryShelf(Shelf):
         number = self._keys.get((tenant, key))
         return None if number is None else self._sessions[number].head
 
-    def insert(self, head: Head, body: bytes, sealed: bytes) -> None:
+    def insert(self, head: Head, body: bytes, check: int) -> None:
         self._numbers += 1
         head.number = self._numbers
-        self._sessions[head.number] = _Session(head, body, sealed)
+        self._sessions[head.number] = _Session(head, body, check)
         self._ids[head.tenant, head.id] = head.number
         self._keys[head.tenant, head.key] = head.number
 
@@ -86,13 +86,13 @@ class MemoryShelf(Shelf):
         del self._ids[head.tenant, head.id]
         del self._keys[head.tenant, head.key]
 
-    def document(self, head: Head) -> tuple[bytes, bytes]:
+    def document(self, head: Head) -> tuple[bytes, int]:
         session = self._sessions[head.number]
-        return session.body, session.sealed
+        return session.body, session.check
 
-    def save_document(self, head: Head, body: bytes, sealed: bytes) -> None:
+    def save_document(self, head: Head, body: bytes, check: int) -> None:
         session = self._sessions[head.number]
-        session.body, session.sealed = body, sealed
+        session.body, session.check = body, check
 
     def newest(
         self,
@@ -115,12 +115,8 @@ class MemoryShelf(Shelf):
         ]
         wanted.sort(key=lambda each: (each.head.updated, each.head.number), reverse=True)
         return [
-            (
-                *(head.number, head.id, head.key, head.agent, head.created, head.updated),
-                *(each.body, each.sealed),
-            )
+            (each.head.number, each.head.id, each.head.updated, each.body, each.check)
             for each in wanted[:limit]
-            for head in (each.head,)
         ]
 
     def overdue(self, tenant: str, now: int, marked: int, limit: int) -> Sequence[Head]:
@@ -172,7 +168,7 @@ class MemoryShelf(Shelf):
     ) -> Iterator[Fields]:
         for row in self.rows(head, branch, after, last):
             if row.position >= lowest:
-                yield row.seq, row.position, row.kind, row.check, row.payload, row.holes
+                yield row.seq, row.check, row.payload if row.holes is None else None
 
     def rows_after(self, head: Head, after: int, limit: int) -> Sequence[Row]:
         rows = self._sessions[head.number].rows
@@ -202,7 +198,7 @@ class MemoryShelf(Shelf):
 
     def clear(self, head: Head) -> None:
         session = self._sessions[head.number]
-        self._sessions[head.number] = _Session(head, session.body, session.sealed)
+        self._sessions[head.number] = _Session(head, session.body, session.check)
         self._messages = [each for each in self._messages if each[0] != head.number]
         self._words = {each: self._words[each] for each in self._words if each[0] != head.number}
         head.lines = {}

@@ -7,6 +7,7 @@ So a request that fails has done nothing, and those beside it in the same transa
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import blake2b
@@ -17,6 +18,7 @@ import msgspec
 from holdfast.errors import (
     Busy,
     Conflict,
+    Corrupt,
     DuplicateSession,
     InvalidInput,
     OnceMismatch,
@@ -175,9 +177,9 @@ class Begin(OfSession[Lease]):
         if head.owner is not None and not shelf.is_over(head):
             raise Busy(head.key, head.owner)
         left = views.draft(shelf, head)
+        shelf.stamp(head, self.ttl)
         head.token += 1
         head.owner = self.owner
-        shelf.stamp(head, self.ttl)
         shelf.save_draft(head, self.body)
         head.touch(self.now)
         shelf.save(head)
@@ -245,6 +247,7 @@ class OpenBranch(OfSession[Record]):
     def run(self, shelf: Shelf) -> Record:
         head = self.head(shelf)
         head.check_alive(self.now)
+        views.record(shelf, head)  # what cannot be shown afterwards is not changed
         lines = views.lines_of(shelf, head)
         if self.name in lines:
             raise InvalidInput("name", f"there is a branch {self.name!r} already")
@@ -287,6 +290,7 @@ class Update(OfSession[Record]):
 
     def run(self, shelf: Shelf) -> Record:
         head = self.head(shelf)
+        views.record(shelf, head)  # what cannot be shown afterwards is not changed
         document = views.document(shelf, head)
         names = {line.number: line.name for line in views.lines_of(shelf, head).values()}
         changes.check(document, names[head.branch], self.expect)
@@ -294,12 +298,12 @@ class Update(OfSession[Record]):
         if branch not in head.lines:
             raise InvalidInput("branch", f"there is no {branch!r} in session {head.key!r}")
         document = changes.apply(document, self.changes)
-        body, sealed = write_document(document)
+        body, check = write_document(document)
         if len(body) > self.bytes_max:
             raise TooLarge("a record, in bytes,", len(body), self.bytes_max)
         head.agent, head.ttl = document.agent, document.ttl
         head.branch = head.lines[branch].number
-        shelf.save_document(head, body, sealed)
+        shelf.save_document(head, body, check)
         head.touch(self.now)
         shelf.save(head)
         return views.record(shelf, head)
@@ -391,8 +395,9 @@ class Expire(Request[Expired]):
                 shelf.save(head)
                 marked += 1
             elif head.owner is None or shelf.is_over(head):
-                shelf.delete(head)
-                deleted += 1
+                with suppress(Corrupt):  # what is damaged is not deleted for being old
+                    shelf.delete(head)
+                    deleted += 1
         return Expired(marked, deleted)
 
 

@@ -25,13 +25,12 @@ class Once(NamedTuple):
     result: Appended
 
 
-# A session in a list: number, id, key, agent, created, updated, its document, and its digest.
-Listed = tuple[int, str, str, str, int, int, bytes, bytes]
+# A session in a list: number, id, when it was last written to, its document, and its check.
+Listed = tuple[int, str, int, bytes, int]
 
-
-# What is read of a long log, field by field, without making each a Row: seq, position, kind, check,
-# payload, holes.
-Fields = tuple[int, int, str, int, bytes | None, bytes | None]
+# What is read of a long log at first: seq, check and payload, which is None where that is not all
+# there is of the entry: it was erased, or large texts of it are kept apart.
+Fields = tuple[int, int, bytes | None]
 
 # A new row: the number of the session, then the fields of a Row but the seal.
 NewRow = tuple[int, int, int, int, str, int, bytes, bytes, bytes, bytes | None]
@@ -51,7 +50,7 @@ class Shelf(ABC):
         """The session with this key."""
 
     @abstractmethod
-    def insert(self, head: Head, body: bytes, sealed: bytes) -> None:
+    def insert(self, head: Head, body: bytes, check: int) -> None:
         """A new session with its document and the lines in it; gives `head.number` its value."""
 
     @abstractmethod
@@ -67,11 +66,11 @@ class Shelf(ABC):
         """Everything of a session is gone."""
 
     @abstractmethod
-    def document(self, head: Head) -> tuple[bytes, bytes]:
-        """The document and its digest."""
+    def document(self, head: Head) -> tuple[bytes, int]:
+        """The document and its check."""
 
     @abstractmethod
-    def save_document(self, head: Head, body: bytes, sealed: bytes) -> None:
+    def save_document(self, head: Head, body: bytes, check: int) -> None:
         """Another document for this session."""
 
     @abstractmethod

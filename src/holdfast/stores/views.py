@@ -5,20 +5,36 @@ flipped bit, a missing or moved row is Corrupt, with its place. Nothing that is 
 as if it were not. `problems` also goes along the chain.
 """
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
+from zlib import crc32
 
 import msgspec
 
 from holdfast.codec import read_record, read_records
-from holdfast.entries import Entry, Fold
-from holdfast.errors import Corrupt, FormatTooNew, InvalidInput, SessionNotFound, StoreError
-from holdfast.frozen import EMPTY, FrozenDict, decode_hook
+from holdfast.entries import Entry, Fold, kind_of
+from holdfast.errors import (
+    Corrupt,
+    FormatTooNew,
+    HoldfastError,
+    InvalidInput,
+    SessionNotFound,
+    StoreError,
+)
+from holdfast.frozen import EMPTY, FrozenDict, decode_hook, from_decoded
+from holdfast.messages import Message
 from holdfast.stores import blobs, chain
 from holdfast.stores.changes import is_same
-from holdfast.stores.document import Document, fields_of, read_document, read_listed, time_at
+from holdfast.stores.document import (
+    Document,
+    fields_of,
+    read_all_listed,
+    read_document,
+    read_listed,
+    time_at,
+)
 from holdfast.stores.head import Head, Line, Row, Stretch, branches_of, path
 from holdfast.stores.shelf import Fields, Listed, Shelf
 from holdfast.stores.values import Chunk, Draft, Found, Page, Problem, Record, Stored, Summary
@@ -172,53 +188,75 @@ def _walk(
 ) -> None:
     """Go along a stretch and add its entries at positions `lowest` to `highest`.
 
-    Whole logs are read here, so it is written out, and what can be done for many at once is.
+    Whole logs are read here, so it is written out. Of a row only seq, check and payload are read:
+    its kind is that of the entry, its position is counted, and the check tells whether both are
+    those with which it was written.
     """
-    after, last = stretch.after, stretch.after
+    after, last, name = stretch.after, stretch.after, stretch.name
     place = max(lowest, stretch.start) - 1  # of the last message passed
     if lowest > stretch.start:
         after = max(after, shelf.place(head, stretch.branch, lowest))
     fields = shelf.fields(head, stretch.branch, after, stretch.last, lowest)
+    starts, spread = chain.STARTS, chain.SPREAD
+    entry: Any
     while rows := list(islice(fields, WALK_STEP)):
-        kept: list[Fields] = []
-        for row in rows:
-            seq, position, kind, _, _, holes = row
-            if kind == "message":
+        said = _said(shelf, head, rows, highest)
+        for (seq, check, payload), entry in zip(rows, said, strict=True):
+            if type(entry) is Message:
+                kind = "message"
                 place += 1
-            if position != place or seq <= last:
-                raise Corrupt(_where(head, seq), "it is not where it was written")
-            last = seq
-            if position > highest:
-                found += _stored(head, stretch.name, kept)
+            elif type(entry) is _Special:
+                kind, payload, entry = entry
+                place += kind == "message"
+            else:
+                kind = kind_of(entry)
+            if place > highest:
                 return
-            kept.append(row if holes is None else _filled(shelf, head, row))
-        found += _stored(head, stretch.name, kept)
+            if seq <= last or crc32(payload or b"", seq ^ starts[kind] ^ place * spread) != check:
+                raise Corrupt(_where(head, seq), "it is not what was written, or not where")
+            last = seq
+            found.append(Stored(seq, place if place > 0 else 0, name, kind, entry))
     if (last, place) != (stretch.last, stretch.stop - 1):
         raise Corrupt(_where(head), f"entries up to {stretch.last} are missing")
 
 
-def _filled(shelf: Shelf, head: Head, row: Fields) -> Fields:
-    """The row with its large texts in their places."""
-    seq, position, kind, check, kept, holes = row
-    if kept is not None:
-        kept = blobs.fill(kept, holes, partial(shelf.blob, head), _where(head, seq))
-    return seq, position, kind, check, kept, None
+class _Special(NamedTuple):
+    """An entry of which the fields do not tell everything: its kind, payload, and what it says."""
+
+    kind: str
+    payload: bytes
+    entry: Entry | None
 
 
-def _stored(head: Head, name: str, rows: list[Fields]) -> list[Stored]:
-    """The entries in these rows, each held against its check."""
-    for seq, position, kind, check, payload, _ in rows:
-        if chain.check(seq, position, kind, payload) != check:
-            raise Corrupt(_where(head, seq), "it is not what was written")
-    payloads = [row[4] for row in rows if row[4] is not None]
+_BEYOND = _Special("message", b"", None)  # one that nobody asked for
+
+
+def _said(
+    shelf: Shelf, head: Head, rows: Sequence[Fields], highest: int
+) -> Sequence[Entry | _Special]:
+    """What these rows say, as far as they are at positions up to `highest`."""
+    payloads = [payload for _, _, payload in rows if payload is not None]
     try:
-        entries = iter(read_records(payloads))
+        found = read_records(payloads)
     except (Corrupt, FormatTooNew):  # one of them: which?
-        entries = iter([read_record(row[4], _where(head, row[0])) for row in rows if row[4]])
+        return [_special(shelf, head, seq, highest) for seq, _, _ in rows]
+    if len(found) == len(rows):
+        return found
+    entries = iter(found)
     return [
-        Stored(seq, position if position > 0 else 0, name, kind, next(entries) if payload else None)
-        for seq, position, kind, _, payload, _ in rows
+        _special(shelf, head, seq, highest) if payload is None else next(entries)
+        for seq, _, payload in rows
     ]
+
+
+def _special(shelf: Shelf, head: Head, seq: int, highest: int) -> _Special:
+    row = shelf.row(head, seq)
+    if row is None:
+        raise Corrupt(_where(head, seq), "it is missing")
+    if row.position > highest:
+        return _BEYOND
+    entry = checked(shelf, head, row).entry
+    return _Special(row.kind, b"" if entry is None else payload(shelf, head, row), entry)
 
 
 def _entry(head: Head, seq: int, payload: bytes | None) -> Entry | None:
@@ -283,43 +321,71 @@ def listed(
     limit: int,
 ) -> Page[Summary]:
     """One page of a list of sessions."""
-    found: list[Summary] = []
-    while True:
+    step = LIST_STEP if metadata else limit + 1
+    found: list[tuple[Listed, Summary]] = []
+    while len(found) <= limit:
         some = shelf.newest(
-            tenant,
-            agent=agent,
-            since=since,
-            until=until,
-            before=before,
-            limit=LIST_STEP if metadata else limit + 1,
+            tenant, agent=agent, since=since, until=until, before=before, limit=step
         )
-        for each in some:
-            if len(found) == limit:
-                assert before is not None
-                return Page(tuple(found), f"l{before[0]}.{before[1]}")
-            before = (each[5], each[0])
-            summary = _summary(each)
-            if not metadata or _has(summary.metadata, metadata):
-                found.append(summary)
-        if len(some) < (LIST_STEP if metadata else limit + 1):
-            return Page(tuple(found))
+        pairs = zip(some, _summaries(shelf, tenant, some), strict=True)
+        found += [each for each in pairs if _has(each[1].metadata, metadata)] if metadata else pairs
+        if len(some) < step:
+            break
+        before = _place(some[-1])
+    items = tuple([summary for _, summary in found[:limit]])
+    if len(found) <= limit:
+        return Page(items)
+    updated, number = _place(found[limit - 1][0])
+    return Page(items, f"l{updated}.{number}")
+
+
+def _place(each: Listed) -> tuple[int, int]:
+    number, _, updated, _, _ = each
+    return updated, number
 
 
 def _has(metadata: FrozenDict, wanted: Mapping[str, Any]) -> bool:
     return all(name in metadata and is_same(metadata[name], wanted[name]) for name in wanted)
 
 
-def _summary(each: Listed) -> Summary:
-    _, id, key, agent, created, updated, body, sealed = each
+def _summaries(shelf: Shelf, tenant: str, some: Sequence[Listed]) -> list[Summary]:
+    """What a list shows of these sessions; what is wrong with one is shown in its place."""
+    with suppress(HoldfastError, TypeError, ValueError, OverflowError):
+        documents = read_all_listed([(body, check) for _, _, _, body, check in some])
+        found = [
+            Summary(
+                id,
+                said.key,
+                said.agent,
+                time_at(said.created),
+                time_at(updated),
+                from_decoded(said.metadata),
+            )
+            for (_, id, updated, _, _), said in zip(some, documents, strict=True)
+            if said.id == id
+        ]
+        if len(found) == len(some):
+            return found
+    if len(some) == 1:
+        return [_damaged(shelf, tenant, some[0])]
+    return [found for each in some for found in _summaries(shelf, tenant, [each])]
+
+
+def _damaged(shelf: Shelf, tenant: str, each: Listed) -> Summary:
+    """What can still be said about a session whose record cannot be shown."""
+    _, id, _, body, check = each
+    why = "its columns and its record differ"
     try:
-        said = read_listed(body, sealed, "its record")
-        if (said.id, said.key, said.agent, said.created) != (id, key, agent, created):
-            raise Corrupt("its record", "the columns beside it say something else")
-        return Summary(id, key, agent, time_at(created), time_at(updated), said.metadata)
-    except (StoreError, TypeError, ValueError, OverflowError) as error:
-        why = str(error) if isinstance(error, StoreError) else "its columns make no sense"
-        id, key, agent = (str(text or "") for text in (id, key, agent))
-        return Summary(id, key, agent, time_at(0), time_at(0), EMPTY, why)
+        read_listed(body, check, "its record")
+    except StoreError as error:
+        why = str(error)
+    except TypeError:
+        why = "its columns make no sense"
+    name, key, agent = str(id or ""), "", ""
+    with suppress(StoreError):
+        if (head := shelf.find(tenant, name)) is not None:
+            key, agent = head.key, head.agent
+    return Summary(name, key, agent, time_at(0), time_at(0), EMPTY, why)
 
 
 def found(

@@ -17,6 +17,7 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 from holdfast.errors import StoreUnavailable
@@ -26,6 +27,7 @@ _Result = TypeVar("_Result")
 
 BATCH_MAX = 1_024
 QUICK_S = 0.000_3
+CROWD = 32  # so many at once are worth a thread
 LATEST = 9  # commits whose median tells how quick they are: one slow one says nothing
 
 # What a batch comes to: a result or an error for each request, and how long the commit took. None
@@ -37,34 +39,26 @@ Commit = Callable[[Sequence[Request[Any]], bool], Outcome | None]
 class _Ticket(Generic[_Result]):
     """A request that waits for its answer."""
 
-    __slots__ = ("future", "is_settled", "is_taken", "request", "waiter")
+    __slots__ = ("future", "is_settled", "is_taken", "is_withdrawn", "request", "result")
 
-    def __init__(self, request: Request[_Result], future: "asyncio.Future[_Result]") -> None:
+    def __init__(self, request: Request[_Result]) -> None:
         self.request = request
-        self.future = future
-        self.is_taken = False
-        self.is_settled = False
-        self.waiter: asyncio.Future[None] | None = None
+        self.result: _Result | BaseException
+        self.future: asyncio.Future[None] | None = None
+        self.is_taken = self.is_settled = self.is_withdrawn = False
 
-    def settle(self, result: Any) -> None:
+    def settle(self, result: _Result | BaseException) -> None:
         """The outcome is certain."""
+        self.result = result
         self.is_settled = True
-        if self.future.done():  # cancelled, and the one who asked waits for this
-            if self.waiter is not None and not self.waiter.done():
-                self.waiter.set_result(None)
-        elif isinstance(result, BaseException):
-            self.future.set_exception(result)
-        else:
-            self.future.set_result(result)
+        if self.future is not None and not self.future.done():
+            self.future.set_result(None)
 
-    async def settled(self) -> None:
-        """Wait for the outcome, however often this is cancelled: it is near."""
-        while not self.is_settled:
-            self.waiter = asyncio.get_running_loop().create_future()
-            try:
-                await self.waiter
-            except asyncio.CancelledError:
-                pass
+    def answer(self) -> _Result:
+        """The result, or its error raised."""
+        if isinstance(self.result, BaseException):
+            raise self.result
+        return self.result
 
 
 class GroupCommit:
@@ -98,16 +92,36 @@ class GroupCommit:
         """
         if self._is_closed:
             raise StoreUnavailable("the store", "it is closed")
-        future: asyncio.Future[_Result] = self._loop.create_future()
-        ticket = _Ticket(request, future)
+        ticket = _Ticket(request)
         self._queue.append(ticket)
-        self._plan()
         try:
-            return await future
+            if not self._is_planned and not self._is_away:
+                await self._lead()
+            while not ticket.is_settled:
+                ticket.future = self._loop.create_future()
+                await ticket.future
         except asyncio.CancelledError:
-            if ticket.is_taken:
-                await ticket.settled()
+            await self._leave(ticket)
             raise
+        return ticket.answer()
+
+    async def _lead(self) -> None:
+        """Run the next batch, as the first who asked for one, when all who can ask now have."""
+        self._is_planned = True
+        try:
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            self._loop.call_soon(self._start)  # the others still want it
+            raise
+        self._start()
+
+    async def _leave(self, ticket: _Ticket[Any]) -> None:
+        """Withdraw it; or wait for the outcome, however often this is cancelled: it is near."""
+        ticket.is_withdrawn = not ticket.is_taken
+        while ticket.is_taken and not ticket.is_settled:
+            ticket.future = self._loop.create_future()
+            with suppress(asyncio.CancelledError):
+                await ticket.future
 
     @property
     def is_idle(self) -> bool:
@@ -126,9 +140,8 @@ class GroupCommit:
         if not batch:  # all were withdrawn
             self._finish([], ([], self._usual_s))
             return
-        requests = [ticket.request for ticket in batch]
-        if self._usual_s <= self._quick_s and not any(each.is_long for each in requests):
-            outcome = self._commit(requests, False)
+        if self._is_quick(batch):
+            outcome = self._commit([ticket.request for ticket in batch], False)
             if outcome is not None:
                 self._finish(batch, outcome)
                 return
@@ -138,11 +151,17 @@ class GroupCommit:
             self._thread.start()
         self._work.put(batch)
 
+    def _is_quick(self, batch: Sequence[_Ticket[Any]]) -> bool:
+        """Whether it is worth no thread."""
+        if len(batch) > CROWD or self._usual_s > self._quick_s:
+            return False
+        return not any(ticket.request.is_long for ticket in batch)
+
     def _take(self) -> list[_Ticket[Any]]:
         batch: list[_Ticket[Any]] = []
         while self._queue and len(batch) < BATCH_MAX:
             ticket = self._queue.popleft()
-            if not ticket.future.done():  # or it was cancelled: withdrawn
+            if not ticket.is_withdrawn:
                 ticket.is_taken = True
                 batch.append(ticket)
         return batch

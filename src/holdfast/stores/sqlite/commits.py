@@ -21,6 +21,7 @@ from holdfast.stores.residue import is_left
 from holdfast.stores.sqlite.errors import is_fatal, translate
 from holdfast.stores.sqlite.file import SQLiteFile
 from holdfast.stores.sqlite.formats import bring_up
+from holdfast.stores.sqlite.heads import Heads
 from holdfast.stores.sqlite.settings import pragma
 from holdfast.stores.sqlite.shelf import SQLiteShelf
 from holdfast.stores.sqlite.wiping import write_all_anew
@@ -47,6 +48,7 @@ class Commits:
         self._failed: list[sqlite3.Connection] = []
         self._is_sync = file.wanted["synchronous"] == 2
         self._is_fast = False
+        self._heads = Heads()
         self._written = 0
         self._has_committed = False
 
@@ -73,13 +75,14 @@ class Commits:
                     return None
                 raise StoreUnavailable(self._file.where, f"others kept it for {LOCK_WAIT_S:g} s")
             try:
-                with translated(self._file.where):
-                    self._rescue()
-                    self._connection()
+                self._rescue()
+                self._connection()
                 return self._batch(requests)
             finally:
                 self._file.unlock()
-        except BaseException as error:  # noqa: BLE001 - each caller is answered, whatever it is
+        except Exception as error:  # noqa: BLE001 - each caller is answered, whatever it is
+            return [typed(error, self._file.where)] * len(requests), 0.0
+        except BaseException as error:  # noqa: BLE001 - likewise
             return [error] * len(requests), 0.0
 
     def _connection(self) -> sqlite3.Connection:
@@ -87,6 +90,7 @@ class Commits:
             raise StoreUnavailable(self._file.where, "the file was replaced or deleted")
         if self._db is None:
             self._db, self._is_fast, self._has_committed = self._file.connect(), False, False
+            self._heads = Heads()
             self._close_failed()
         return self._db
 
@@ -122,6 +126,7 @@ class Commits:
 
     def _undo(self, error: Exception) -> None:
         """Leave the transaction; and the connection, if it is not to be trusted any more."""
+        self._heads = Heads()
         if self._db is None:
             return
         try:
@@ -159,12 +164,16 @@ class Commits:
             pragma(db, f"synchronous={'NORMAL' if is_fast else 'FULL'}")
             self._is_fast = is_fast
         db.execute("BEGIN IMMEDIATE")
-        shelf = SQLiteShelf(db, self._owners)
-        shelf.fetch(each.id for each in requests if isinstance(each, OfSession))
+        (version,) = db.execute("PRAGMA data_version").fetchone()
+        self._heads = self._heads.at(version)
+        shelf = SQLiteShelf(db, self._owners, self._heads)
+        shelf.fetch((each.tenant, each.id) for each in requests if isinstance(each, OfSession))
         results: list[Any] = []
         for each in requests:
             try:
                 results.append(each.run(shelf))
+            except (Corrupt, StoreUnavailable):
+                raise  # in the middle of it, perhaps: nothing of this batch has happened
             except HoldfastError as error:
                 shelf.settle()
                 results.append(error)

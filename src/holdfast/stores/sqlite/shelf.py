@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from hashlib import blake2b
+from itertools import chain
 from zlib import crc32
 
 from holdfast.errors import Corrupt
@@ -21,12 +22,14 @@ from holdfast.stores.owners import Owners, moment
 from holdfast.stores.shelf import Fields, Listed, NewRow, Once, Shelf
 from holdfast.stores.sqlite import search as index
 from holdfast.stores.sqlite import tables as sql
+from holdfast.stores.sqlite.heads import Heads, head_check, line_check, read_head, read_line
 from holdfast.stores.sqlite.wiping import write_anew
 from holdfast.stores.values import Appended
 
 _EVER = 2**63 - 1
 _MS = timedelta(milliseconds=1)
 _FETCH_MAX = 256
+_flatten = chain.from_iterable
 _FIELDS = 18  # of a Head and its check, in a row that goes on with a branch
 
 
@@ -37,13 +40,14 @@ class SQLiteShelf(Shelf):
     `is_purging` that no file may hold it any more, and `removed` are the salts of such rows.
     """
 
-    def __init__(self, db: sqlite3.Connection, owners: Owners) -> None:
+    def __init__(self, db: sqlite3.Connection, owners: Owners, heads: Heads | None = None) -> None:
         self._db = db
         self._owners = owners
-        self._heads: dict[tuple[str, str], Head] = {}
+        known = Heads() if heads is None else heads
+        self._heads = known.by_id
+        self._all_lines = known.complete
         self._damaged: dict[tuple[str, str], Corrupt] = {}
-        self._all_lines: set[int] = set()
-        self._rows: list[tuple[object, ...]] = []
+        self._rows: list[NewRow] = []
         self._moved: dict[int, Head] = {}
         self._saved: dict[int, Head] = {}
         self._grown: dict[tuple[int, int], Line] = {}
@@ -53,9 +57,9 @@ class SQLiteShelf(Shelf):
         self.removed: list[bytes] = []
         self.written = 0
 
-    def fetch(self, ids: Iterable[str]) -> None:
-        """Load the heads with these ids, whoever's they are, and the branches in use."""
-        wanted = list(dict.fromkeys(ids))
+    def fetch(self, sessions: Iterable[tuple[str, str]]) -> None:
+        """Load these heads, by tenant and id, as far as they are not known, and their branches."""
+        wanted = list({id: None for tenant, id in sessions if (tenant, id) not in self._heads})
         for start in range(0, len(wanted), _FETCH_MAX):
             some = wanted[start : start + _FETCH_MAX]
             size = 1 << (len(some) - 1).bit_length()  # few sizes: few statements to prepare
@@ -64,7 +68,7 @@ class SQLiteShelf(Shelf):
                 try:
                     head = self._shared(row[:_FIELDS])
                     if row[_FIELDS] is not None:
-                        line = _line(head, row[_FIELDS:])
+                        line = read_line(head, row[_FIELDS:])
                         head.lines.setdefault(line.name, line)
                 except Corrupt as error:  # told to who asks for it, and to nobody else
                     self._damaged[row[1], row[2]] = error
@@ -79,13 +83,13 @@ class SQLiteShelf(Shelf):
         if self._rows:
             rows, self._rows = self._rows, []
             self.written += len(rows)
-            self._db.executemany(sql.INSERT_ROW, rows)
+            self._insert(rows)
         if self._grown:
             grown, self._grown = self._grown, {}
             self._db.executemany(
                 sql.UPDATE_LINE,
                 [
-                    (line.head, line.count, line.link, _line_check(place[0], line), *place)
+                    (line.head, line.count, line.link, line_check(place[0], line), *place)
                     for place, line in grown.items()
                 ],
             )
@@ -95,7 +99,7 @@ class SQLiteShelf(Shelf):
             self._db.executemany(
                 sql.MOVE_SESSION,
                 [
-                    (head.updated, head.marked, head.seq, _head_check(head), head.number)
+                    (head.updated, head.marked, head.seq, head_check(head), head.number)
                     for head in moved.values()
                 ],
             )
@@ -103,6 +107,15 @@ class SQLiteShelf(Shelf):
             saved, self._saved = self._saved, {}
             self.written += len(saved)
             self._db.executemany(sql.UPDATE_SESSION, [_saved(head) for head in saved.values()])
+
+    def _insert(self, rows: list[NewRow]) -> None:
+        """Many rows go into one statement, which costs less, and during which others can run."""
+        at = 0
+        while len(rows) - at >= sql.ROWS_AT_ONCE:
+            some = rows[at : at + sql.ROWS_AT_ONCE]
+            self._db.execute(sql.INSERT_ROWS, list(_flatten(some)))
+            at += sql.ROWS_AT_ONCE
+        self._db.executemany(sql.INSERT_ROW, rows[at:])
 
     def unindexed(self) -> int:
         """How many entries, at most, are not in the search index yet."""
@@ -130,25 +143,24 @@ class SQLiteShelf(Shelf):
 
     def _shared(self, fields: Sequence[object]) -> Head:
         """The one Head of this session in this transaction; Corrupt if it is damaged."""
-        head = Head(*fields[:-1])  # type: ignore[arg-type]
-        if _head_check(head) != fields[-1]:
-            raise Corrupt(f"session {head.key!r}", "its row is not what was written")
+        head = read_head(fields)
         return self._heads.setdefault((head.tenant, head.id), head)
 
     # Sessions
 
     def find(self, tenant: str, id: str) -> Head | None:
-        if (tenant, id) not in self._heads:
-            self.fetch([id])
-        if (tenant, id) in self._damaged:
-            raise self._damaged[tenant, id]
-        return self._heads.get((tenant, id))
+        place = (tenant, id)
+        if place not in self._heads:
+            self.fetch([place])
+        if place in self._damaged:
+            raise self._damaged[place]
+        return self._heads.get(place)
 
     def find_key(self, tenant: str, key: str) -> Head | None:
         row = self._db.execute(sql.FIND_KEY, (tenant, key)).fetchone()
         return None if row is None else self._shared(row)
 
-    def insert(self, head: Head, body: bytes, sealed: bytes) -> None:
+    def insert(self, head: Head, body: bytes, check: int) -> None:
         agent, *moved, _ = _saved(head)
         values = (head.tenant, head.id, head.key, agent, head.created, *moved)
         done = self._db.execute(sql.INSERT_SESSION, values)
@@ -157,7 +169,7 @@ class SQLiteShelf(Shelf):
         self.save(head)  # its check needs the number
         self._heads[head.tenant, head.id] = head
         self._all_lines.add(head.number)
-        self._db.execute(sql.INSERT_DOCUMENT, (head.number, body, sealed))
+        self._db.execute(sql.INSERT_DOCUMENT, (head.number, body, check))
         for line in head.lines.values():
             self.add_line(head, line)
 
@@ -178,15 +190,15 @@ class SQLiteShelf(Shelf):
         self._saved.pop(head.number, None)
         del self._heads[head.tenant, head.id]
 
-    def document(self, head: Head) -> tuple[bytes, bytes]:
+    def document(self, head: Head) -> tuple[bytes, int]:
         row = self._db.execute(sql.FIND_DOCUMENT, (head.number,)).fetchone()
         if row is None:
             raise Corrupt(f"session {head.key!r}", "its record is missing")
-        body, sealed = row
-        return body, sealed
+        body, check = row
+        return body, check
 
-    def save_document(self, head: Head, body: bytes, sealed: bytes) -> None:
-        self._db.execute(sql.UPDATE_DOCUMENT, (body, sealed, head.number))
+    def save_document(self, head: Head, body: bytes, check: int) -> None:
+        self._db.execute(sql.UPDATE_DOCUMENT, (body, check, head.number))
 
     def newest(
         self,
@@ -230,13 +242,13 @@ class SQLiteShelf(Shelf):
             row = self._db.execute(sql.FIND_LINE, (head.number, name)).fetchone()
             if row is None:  # or the index by which it was looked for is damaged
                 return self.lines(head).get(name)
-            head.lines[name] = _line(head, row)
+            head.lines[name] = read_line(head, row)
         return head.lines.get(name)
 
     def lines(self, head: Head) -> dict[str, Line]:
         if head.number not in self._all_lines:
             for row in self._db.execute(sql.FIND_LINES, (head.number,)):
-                line = _line(head, row)
+                line = read_line(head, row)
                 head.lines.setdefault(line.name, line)
             self._all_lines.add(head.number)
         return head.lines
@@ -247,7 +259,7 @@ class SQLiteShelf(Shelf):
             sql.INSERT_LINE,
             (
                 *(head.number, line.number, line.name, line.parent, line.fork, line.base),
-                *(line.head, line.count, line.link, _line_check(head.number, line)),
+                *(line.head, line.count, line.link, line_check(head.number, line)),
             ),
         )
 
@@ -452,7 +464,7 @@ def _saved(head: Head) -> tuple[object, ...]:
     """What UPDATE_SESSION binds."""
     return (
         *(head.agent, head.updated, head.ttl, head.marked, head.seq, head.branch, head.branches),
-        *(head.token, head.owner, head.process, head.boot, head.until, _head_check(head)),
+        *(head.token, head.owner, head.process, head.boot, head.until, head_check(head)),
         head.number,
     )
 
@@ -463,34 +475,3 @@ def _damaged_text(data: bytes) -> str:
 
 def _once_check(head: Head, name: str, result: Appended) -> int:
     return crc32(repr((head.number, name, *result)).encode())
-
-
-def _head_check(head: Head) -> int:
-    texts = (head.tenant, head.id, head.key, head.agent, head.owner or "", head.process, head.boot)
-    try:
-        numbers = b"%d %d %d %d %d %d %d %d %d %d" % (
-            *(head.number, head.created, head.updated, head.ttl or 0, head.marked or 0),
-            *(head.seq, head.branch, head.branches, head.token, head.until),
-        )
-        return crc32("\0".join(texts).encode(), crc32(numbers))
-    except TypeError:  # something of another kind
-        return -1
-
-
-def _line_check(session: int, line: Line) -> int:
-    parent = -1 if line.parent is None else line.parent
-    try:
-        numbers = b"%d %d %d %d %d %d %d " % (
-            *(session, line.number, parent, line.fork, line.base, line.head, line.count),
-        )
-        return crc32(line.name.encode() + line.link, crc32(numbers))
-    except (TypeError, AttributeError):
-        return -1
-
-
-def _line(head: Head, fields: Sequence[object]) -> Line:
-    """The branch in a row; Corrupt if it is damaged."""
-    line = Line(*fields[:-1])  # type: ignore[arg-type]
-    if _line_check(head.number, line) != fields[-1]:
-        raise Corrupt(f"session {head.key!r}", "a branch of it is not what was written")
-    return line

@@ -36,6 +36,7 @@ from sqlalchemy import (
     UniqueConstraint,
     and_,
     bindparam,
+    case,
     delete,
     func,
     insert,
@@ -50,6 +51,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import BindParameter, ClauseElement
 
+ROWS_AT_ONCE = 64  # in one INSERT
 PLACE_STEP = 64  # every so many messages, one is found by its position
 
 _metadata = MetaData()
@@ -95,7 +97,7 @@ documents = Table(
     _metadata,
     _session(),
     Column("body", LargeBinary, nullable=False),
-    Column("digest", LargeBinary, nullable=False),
+    Column("check", BigInteger, nullable=False),
 )
 
 branches = Table(
@@ -214,6 +216,12 @@ def _insert(table: Table, *names: str) -> str:
     return _text(insert(table).values(values), *names)
 
 
+def _repeated(statement: str, count: int) -> str:
+    """An INSERT of one row as one of many."""
+    insert, values = statement.split(" VALUES ")
+    return f"{insert} VALUES {', '.join([values] * count)}"
+
+
 def _by(table: Table, *names: str) -> Any:
     return and_(*(table.c[name] == bindparam(f"by_{name}") for name in names))
 
@@ -245,7 +253,7 @@ _MOVED = (
     *("agent", "updated", "ttl", "marked", "seq", "branch", "branches", "token", "owner"),
     *("process", "boot", "until", "check"),
 )
-_LISTED = ("number", "id", "key", "agent", "created", "updated")
+_LISTED = ("number", "id", "updated")
 _head = [sessions.c[name] for name in _HEAD]
 _line = [column for column in branches.c if column.name != "session"]
 
@@ -254,9 +262,9 @@ INSERT_SESSION = _insert(sessions, *_HEAD[1:])
 UPDATE_SESSION = _update(sessions, _MOVED, "number")
 MOVE_SESSION = _update(sessions, ("updated", "marked", "seq", "check"), "number")
 DELETE_SESSION = _delete(sessions, "number")
-FIND_DOCUMENT = _find(documents, [documents.c.body, documents.c.digest], "session")
-INSERT_DOCUMENT = _insert(documents, "session", "body", "digest")
-UPDATE_DOCUMENT = _update(documents, ("body", "digest"), "session")
+FIND_DOCUMENT = _find(documents, [documents.c.body, documents.c.check], "session")
+INSERT_DOCUMENT = _insert(documents, "session", "body", "check")
+UPDATE_DOCUMENT = _update(documents, ("body", "check"), "session")
 
 
 @cache
@@ -270,7 +278,7 @@ def find_heads(count: int) -> str:
 
 def _newest(*, is_of_agent: bool, is_bounded: bool) -> str:
     chosen: Select[Any] = (
-        select(*(sessions.c[name] for name in _LISTED), documents.c.body, documents.c.digest)
+        select(*(sessions.c[name] for name in _LISTED), documents.c.body, documents.c.check)
         .join_from(sessions, documents, documents.c.session == sessions.c.number)
         .where(sessions.c.tenant == bindparam("tenant"))
     )
@@ -333,9 +341,11 @@ _stretch = and_(
     entries.c.seq <= bindparam("last"),
 )
 INSERT_ROW = _insert(entries, "session", *_ROW[:-1])
+INSERT_ROWS = _repeated(INSERT_ROW, ROWS_AT_ONCE)
 FIND_ROW = _find(entries, _row, "session", "seq")
+_is_whole = entries.c.holes.is_(None)
 FIND_FIELDS = _text(
-    select(*(entries.c[name] for name in ("seq", "position", "kind", "check", "payload", "holes")))
+    select(entries.c.seq, entries.c.check, case((_is_whole, entries.c.payload)))
     .where(_stretch, entries.c.position >= bindparam("lowest"))
     .order_by(entries.c.seq),
     *("session", "branch", "after", "last", "lowest"),
