@@ -76,9 +76,10 @@ def endless():
 
 
 def _do_all(connection, steps, log, path, fault=""):
+    absent = set()
     for step in steps:
-        if step["do"] == "look":
-            continue
+        if step["do"] == "look" or step["session"] in absent:
+            continue  # nothing to do, or the step that it builds on has failed
         log.begins(step)
         try:
             _do(connection, step, fault)
@@ -90,6 +91,7 @@ def _do_all(connection, steps, log, path, fault=""):
                     pass
             if fault != "swallow":
                 log.failed(error, typed=True)
+                absent |= {step["session"]} if step["do"] == "create" else set()
                 continue
         log.done(wal=wal_size(path))
 

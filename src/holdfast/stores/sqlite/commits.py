@@ -143,7 +143,9 @@ class Commits:
         try:
             db = self._connection()
             db.execute("BEGIN IMMEDIATE")
-            db.execute("UPDATE search SET owed = owed")
+            # Writes its page even when the number is the same. An UPDATE that changes nothing
+            # would not do: SQLite compares, and leaves the page and the WAL alone.
+            pragma(db, f"user_version={pragma(db, 'user_version')}")
             db.execute("COMMIT")
         except (sqlite3.Error, HoldfastError):  # the disk still fails; what could be done is done
             if self._db is not None:
