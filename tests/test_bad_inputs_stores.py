@@ -18,6 +18,7 @@ import select
 import shutil
 import signal
 import sqlite3
+import struct
 import subprocess
 import tempfile
 import time
@@ -54,6 +55,7 @@ from holdfast.messages import Message, Role, ToolCall
 from holdfast.parts import File, Image, Opaque, Text, Unknown
 from holdfast.settings import Settings
 from holdfast.stores import Record, open_store
+from holdfast.stores.sqlite import commits, file, header
 from holdfast.stores.values import Lease, Limits
 
 HOUR = timedelta(hours=1)
@@ -2591,8 +2593,15 @@ def test_a_file_with_pages_of_a_size_that_there_is_not_is_refused(sandbox, sound
     assert refused(sandbox) in ("Corrupt", "StoreUnavailable")
 
 
-def foreign_store(folder):
-    """The bytes of the database and the WAL of another store, while that is in use."""
+JOURNAL_MAGIC = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
+PAGE_SIZE = 4096
+
+
+def foreign_store(folder, *, is_growing=True):
+    """The bytes of the database and the WAL of another store, while that is in use.
+
+    If it is not growing, all that was written since it was opened is two bytes of a draft.
+    """
     folder.mkdir()
     path = folder / "foreign.db"
 
@@ -2600,7 +2609,12 @@ def foreign_store(folder):
         async with open_store(f"sqlite:{path}", durability="fast") as store:
             for number in range(20):
                 record = Record(key=f"foreign {number}")
-                await store.tenant("").create(record, [Message.user(f"foreign {SECRET}")])
+                last = await store.tenant("").create(record, [Message.user(f"foreign {SECRET}")])
+            if is_growing:
+                return path.read_bytes(), beside(path, "-wal").read_bytes()
+            lease = await store.tenant("").begin(last.id, "me", HOUR, {})
+        async with open_store(f"sqlite:{path}", durability="fast") as store:
+            await store.tenant("").journal(lease, "ab")
             return path.read_bytes(), beside(path, "-wal").read_bytes()
 
     return run(made())
@@ -2623,20 +2637,91 @@ def foreign_program(folder, mode):
     return found
 
 
-async def answers(path, sound):
-    """What comes of everything, the errors about damage aside: here any session may have it."""
-    wrong = await wrongs(path, sound)
-    return {name: each for name, each in wrong.items() if each not in DAMAGE}
+def own_bytes(sandbox):
+    """Every file of the store, with its bytes."""
+    return {
+        path.name: path.read_bytes() for path in sandbox.data.glob(f"{DATABASE}*") if path.is_file()
+    }
 
 
-def test_the_wal_of_another_store_gives_no_wrong_answers(sandbox, sound, tmp_path):
-    """70: SQLite takes any WAL of the right name; what it makes of ours is damage, and told."""
-    pytest.skip("open: nothing ties a WAL to its file yet, and SQLite takes any that lies there")
-    _, wal = foreign_store(tmp_path / "foreign")
+def refused_for(sandbox, sound, suffix):
+    """What is wrong when a stray lies beside the file: it has to be named, nothing may change,
+    and when it is moved away everything has to be there."""
+    before, outside = own_bytes(sandbox), sandbox.seen()
+    stray = beside(sandbox.path, suffix)
+
+    async def opened():
+        async with sandbox.open("sqlite"):
+            pass
+
+    try:
+        run(opened())
+        found = ["it was opened"]
+    except Exception as error:
+        is_told = f"{stray.name}: " in str(error) and "move it away" in str(error)
+        found = [] if outcome_of(error) == "StoreUnavailable" and is_told else [repr(error)]
+    if own_bytes(sandbox) != before or sandbox.seen() != outside:
+        found.append("something was changed")
+    if stray.exists():
+        stray.rename(sandbox.temporary / "stray")
+    wrong = guarded(lambda: run(wrongs(sandbox.path, sound)))
+    return found + [f"{name}: {each}" for name, each in wrong.items()]
+
+
+def wal_after_a_checkpoint(folder):
+    """The WAL of another store, started again from its beginning by whoever came next."""
+    folder.mkdir()
+    path = folder / "foreign.db"
+
+    async def made():
+        async with open_store(f"sqlite:{path}", durability="fast") as store:
+            record = await store.tenant("").create(Record(key="foreign"))
+            lease = await store.tenant("").begin(record.id, "me", HOUR, {})
+            with store._file.locked():
+                store._commits._move(store._commits._db, "PASSIVE")
+            await store.tenant("").journal(lease, "ab")
+            return beside(path, "-wal").read_bytes()
+
+    return run(made())
+
+
+STRAY_WALS = {
+    "of a store that grew": lambda folder: foreign_store(folder)[1],
+    "of a store that changed two bytes": lambda folder: foreign_store(folder, is_growing=False)[1],
+    "of a store after a checkpoint": wal_after_a_checkpoint,
+}
+
+
+@pytest.mark.parametrize("name", STRAY_WALS, ids=lambda name: f"70-{name}".replace(" ", "-"))
+@pytest.mark.parametrize("is_new", [False, True], ids=["70-used-before", "70-never-locked"])
+def test_the_wal_of_another_store_is_refused_unchanged(sandbox, sound, tmp_path, name, is_new):
+    """70: SQLite takes any WAL of the right name; ours carries the stamp of its file."""
+    wal = STRAY_WALS[name](tmp_path / "foreign")
     sound.copy_to(sandbox.path)
+    if not is_new:
+        beside(sandbox.path, "-lock").touch(0o600)
     beside(sandbox.path, "-wal").write_bytes(wal)
 
-    assert guarded(lambda: run(answers(sandbox.path, sound))) == {}
+    assert refused_for(sandbox, sound, "-wal") == []
+
+
+def test_the_wal_of_the_original_is_refused_beside_a_backup(sandbox, sound, tmp_path):
+    """70: who puts a backup in the place of a store may forget that its WAL lies there too."""
+    wal, backup = [], tmp_path / "backup.db"
+    sound.copy_to(sandbox.path)
+
+    async def scenario():
+        async with sandbox.open("sqlite") as store:
+            await store.backup(backup)
+            await store.tenant("").append(sound.control.id, [Message.user("later")])
+            wal.append(beside(sandbox.path, "-wal").read_bytes())
+
+    run(scenario())
+    sandbox.empty()
+    shutil.copy(backup, sandbox.path)
+    beside(sandbox.path, "-wal").write_bytes(wal[0])
+
+    assert refused_for(sandbox, sound, "-wal") == []
 
 
 def test_the_wal_of_another_program_is_refused_unchanged(sandbox, sound, tmp_path):
@@ -2658,19 +2743,43 @@ def test_a_wal_of_noise_changes_nothing(sandbox, sound):
     assert guarded(lambda: run(wrongs(sandbox.path, sound))) == {}
 
 
-def test_a_hot_journal_of_another_database_is_not_played_back_into_ours(sandbox, sound, tmp_path):
-    """70: a file that is in WAL mode has no journal; one that lies there is not ours."""
-    pytest.skip("open: SQLite plays back any journal that lies there before we can look at it")
-    _, journal = foreign_program(tmp_path / "foreign", "DELETE")
-    assert journal[:8] == b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
-    sound.copy_to(sandbox.path)
-    beside(sandbox.path, "-journal").write_bytes(journal)
-    outcome = guarded(lambda: {"open": refused(sandbox)})["open"]
+def journal_of_a_store(folder):
+    """Of a copy of our own kind, in the mode that has journals, when it is about to commit."""
+    path = folder / "foreign.db"
+    path.write_bytes(foreign_store(folder / "made")[0])
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA journal_mode=DELETE")
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("CREATE TABLE notes AS SELECT 1")  # and so the first page is in it
+        db.execute("PRAGMA cache_size=1")
+        db.execute("CREATE TABLE more AS SELECT zeroblob(500000)")
+        journal = beside(path, "-journal").read_bytes()
+        db.execute("ROLLBACK")
+    return journal
 
-    if outcome == "opened":
-        assert guarded(lambda: run(wrongs(sandbox.path, sound))) == {}
-    else:
-        assert outcome in ("StoreUnavailable", "Corrupt")
+
+STRAY_JOURNALS = {
+    "of another program": lambda folder: foreign_program(folder / "made", "DELETE")[1],
+    "of another store": journal_of_a_store,
+    # Nothing but a header, which says that the database had one page: SQLite would cut it.
+    "that cuts": lambda folder: struct.pack(">8s5I484x", JOURNAL_MAGIC, 0, 1, 1, 512, PAGE_SIZE),
+    "of pages of another size": lambda folder: struct.pack(
+        ">8s5I484x1032x", JOURNAL_MAGIC, 1, 1, 1, 512, 1024
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STRAY_JOURNALS, ids=lambda name: f"70-{name}".replace(" ", "-"))
+def test_a_hot_journal_of_another_database_is_refused_unchanged(sandbox, sound, tmp_path, name):
+    """70: SQLite plays it back into any file; one in WAL mode has none of its own."""
+    (tmp_path / "foreign").mkdir()
+    journal = STRAY_JOURNALS[name](tmp_path / "foreign")
+    assert journal[:8] == JOURNAL_MAGIC
+    sound.copy_to(sandbox.path)
+    assert sandbox.path.read_bytes()[16:20] == PAGE_SIZE.to_bytes(2, "big") + b"\2\2"
+    beside(sandbox.path, "-journal").write_bytes(journal)
+
+    assert refused_for(sandbox, sound, "-journal") == []
 
 
 def test_a_hot_journal_of_noise_changes_nothing(sandbox, sound):
@@ -3240,6 +3349,42 @@ def test_control_wrong_answers_of_a_damaged_file_are_noticed(sandbox, sound):
     assert found["load"].startswith("wrong") and found["read main"].startswith("wrong")
     assert found["search"] == found["control: search"] == "raw DatabaseError"
     assert found["control: append"] == "Corrupt"
+
+
+def without_looking(*_):
+    """In place of what looks at a WAL or a journal: it never finds anything."""
+    return False
+
+
+STRAYS = [
+    *(("-wal", name, make) for name, make in STRAY_WALS.items()),
+    *(("-journal", name, make) for name, make in STRAY_JOURNALS.items()),
+]
+
+
+@pytest.mark.parametrize(("suffix", "name", "make"), STRAYS, ids=lambda each: str(each)[:40])
+def test_control_a_store_that_takes_any_wal_or_journal_is_noticed(
+    sandbox, sound, tmp_path, monkeypatch, suffix, name, make
+):
+    monkeypatch.setattr(header, "is_another", without_looking)
+    monkeypatch.setattr(file, "check_journal", without_looking)
+    (tmp_path / "foreign").mkdir()
+    stray = make(tmp_path / "foreign" / "made" if suffix == "-wal" else tmp_path / "foreign")
+    sound.copy_to(sandbox.path)
+    beside(sandbox.path, suffix).write_bytes(stray)
+
+    assert refused_for(sandbox, sound, suffix)
+
+
+@pytest.mark.parametrize("name", [name for name in STRAY_WALS if "grew" not in name])
+def test_control_a_wal_that_was_started_without_its_first_page_is_noticed(
+    sandbox, sound, tmp_path, monkeypatch, name
+):
+    monkeypatch.setattr(commits, "write_first_page", without_looking)
+    sound.copy_to(sandbox.path)
+    beside(sandbox.path, "-wal").write_bytes(STRAY_WALS[name](tmp_path / "foreign"))
+
+    assert refused_for(sandbox, sound, "-wal")
 
 
 def test_control_a_sound_file_has_no_wrongs(sandbox, sound):

@@ -157,3 +157,23 @@ def open_without_looking(path):
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("CREATE TABLE entries(text TEXT)")
     connection.close()
+
+
+def switch(path):
+    """Switch a database out of WAL and back, in every way that there is, and write to it."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    for mode in ("PERSIST", "WAL", "TRUNCATE", "WAL", "DELETE"):
+        connection.execute(f"PRAGMA journal_mode={mode}").fetchone()
+    connection.execute("CREATE TABLE notes(text TEXT)")
+    connection.execute("PRAGMA journal_mode=WAL").fetchone()
+    connection.close()
+
+
+def write_anew(path):
+    """Write all of a database anew, in the mode that has journals."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode=DELETE").fetchone()
+    connection.execute("CREATE TABLE notes AS SELECT zeroblob(20000)")
+    connection.execute("DROP TABLE notes")
+    connection.execute("VACUUM")
+    connection.close()

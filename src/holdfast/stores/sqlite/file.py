@@ -34,7 +34,8 @@ from holdfast.stores import private_files
 from holdfast.stores.file_lock import FileLock
 from holdfast.stores.sqlite import wal
 from holdfast.stores.sqlite.errors import is_busy, is_fatal, translate
-from holdfast.stores.sqlite.header import APPLICATION_ID, check_header
+from holdfast.stores.sqlite.header import APPLICATION_ID, check_header, stamp
+from holdfast.stores.sqlite.journal import check_journal
 from holdfast.stores.sqlite.settings import (
     BUSY_MS,
     SETTINGS,
@@ -150,6 +151,7 @@ class SQLiteFile:
         if 0 < size < _SIZE_MIN:  # SQLite would take it for an empty one, and write over it
             raise Corrupt(self.where, "it is not a SQLite database")
         if size:
+            check_journal(self.path)
             check_header(self.path, format_known)
 
     # Connecting
@@ -182,7 +184,7 @@ class SQLiteFile:
     def _settle(self, db: sqlite3.Connection) -> None:
         harden(db)
         for name, wanted in self.wanted.items():
-            if name == "journal_mode" and pragma(db, name) != wanted:
+            if name == "journal_mode" and not self._is_begun(db):
                 self._begin(db)
             pragma(db, f"{name}={wanted}")
         for name, found in settings(db).items():
@@ -192,11 +194,16 @@ class SQLiteFile:
     def _did_not_take(self, name: str, found: object) -> str:
         return f"SQLite keeps {name} at {found!r}, and {self.wanted[name]!r} is needed"
 
+    def _is_begun(self, db: sqlite3.Connection) -> bool:
+        is_wal = pragma(db, "journal_mode") == self.wanted["journal_mode"]
+        return is_wal and pragma(db, "application_id") == APPLICATION_ID
+
     def _begin(self, db: sqlite3.Connection) -> None:
         """Make an empty database ours, and switch it to WAL.
 
-        SQLite does not wait where two connections switch at once, so we try again. The mark goes
-        first, so that a file with a WAL always has it in the database itself.
+        SQLite does not wait where two connections switch at once, so we try again. Id and stamp go
+        first, so that a file with a WAL has them in the database itself; also where another
+        program has made an empty one that is in WAL mode already.
         """
         deadline = time.monotonic() + OPEN_WAIT_S
         with self._locked_here():
@@ -205,7 +212,9 @@ class SQLiteFile:
                 if has_tables(db):
                     raise StoreUnavailable(self.where, "another program has made tables in it")
                 pragma(db, f"application_id={APPLICATION_ID}")
+                stamp(db)
                 db.execute("COMMIT")
+                pragma(db, "wal_checkpoint")
             while True:
                 try:
                     if pragma(db, "journal_mode=wal") == "wal":
@@ -286,16 +295,15 @@ class SQLiteFile:
 
     # The WAL
 
-    def has_wal(self) -> bool:
-        """Whether there is a WAL; there is always one while a connection has written."""
-        return os.path.exists(self._wal)
+    def wal_bytes(self) -> int | None:
+        """The size of the WAL file, of which all or a part is in use.
 
-    def wal_bytes(self) -> int:
-        """The size of the WAL file, of which all or a part is in use."""
+        None if there is no such file; there is always one while a connection has written.
+        """
         try:
             return os.stat(self._wal).st_size
         except FileNotFoundError:
-            return 0
+            return None
 
     def checkpoint_due(self) -> Mode | None:
         """The checkpoint to make after this commit, if any. Costs one stat most of the time.
@@ -303,7 +311,7 @@ class SQLiteFile:
         Where a reader stands in the way, the next try comes after as much again was written.
         """
         with self._translated():
-            if self.wal_bytes() < WAL_CHECKPOINT_BYTES:
+            if (self.wal_bytes() or 0) < WAL_CHECKPOINT_BYTES:
                 return None
             used = wal.bytes_used(self._wal)
         if used < self._checkpointed:
