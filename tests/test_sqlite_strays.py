@@ -349,12 +349,13 @@ def test_a_switch_of_our_own_is_not_taken_for_a_stray(path):
 
     beside(path, "-journal").write_bytes(_journal(before))
     journal.check_journal(path)
-    for wrong in (
-        _journal(before, pages=2),
-        _journal(before, number=2),
-        _journal(before, records=2),
-    ):
-        beside(path, "-journal").write_bytes(wrong)
+    strays = [
+        *(_journal(before, pages=2), _journal(before, number=2), _journal(before, records=2)),
+        _journal(damage.flipped(before, 41 * 8)),  # another stamp
+        _journal(damage.flipped(before, 70 * 8)),  # another program
+    ]
+    for stray in strays:
+        beside(path, "-journal").write_bytes(stray)
         with pytest.raises(StoreUnavailable, match="journal of another database"):
             journal.check_journal(path)
 
