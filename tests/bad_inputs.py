@@ -11,14 +11,20 @@ import os
 import shutil
 import stat
 from collections.abc import Mapping
+from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from holdfast.entries import Mark
 from holdfast.errors import HoldfastError
 from holdfast.frozen import thaw
-from holdfast.stores import open_store
+from holdfast.messages import Message
+from holdfast.stores import Record, open_store
 
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
 MIB = 1024 * 1024
 STORES = ("memory", "sqlite")
 DATABASE = "chats.db"
@@ -143,6 +149,107 @@ def told_by(error):
         yield str(error)
         yield repr(error)
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+# --- a place to try inputs in ---------------------------------------------------------------------
+
+
+class Place:
+    """An open store with a session, the control, that nothing may happen to."""
+
+    def __init__(self, store):
+        self.store = store
+        self.tenant = store.tenant("")
+        self.tenants = [self.tenant]
+        self._subjects = 0
+
+    async def prepare(self):
+        await self.tenant.create(
+            Record(key="control", agent="controller", metadata={"is": "control"}),
+            [Message.user("controlword"), Mark(what="noted"), Message.assistant("said")],
+        )
+        record = await self.tenant.load("control")
+        await self.tenant.branch(record.id, "side", parent="main", at=1, use=False)
+        self.control = await self.state("control")
+
+    async def subject(self, *entries, **fields):
+        """A new session to do something to."""
+        self._subjects += 1
+        record = Record(key=f"subject {self._subjects}", **fields)
+        return await self.tenant.create(record, entries)
+
+    async def state(self, key):
+        record = await self.tenant.load(key)
+        return record, [await self.tenant.read(record.id, b.name) for b in record.branches]
+
+    async def everything(self):
+        """All sessions that can be listed; every write to one is seen by its time."""
+        return {
+            (tenant.name, each.id): each for tenant in self.tenants for each in await all_of(tenant)
+        }
+
+    async def wrong(self):
+        """What is not as it was, or not as it was written, in sentences."""
+        found = []
+        if await self.state("control") != self.control:
+            found.append("the control has changed")
+        for tenant in self.tenants:
+            found += map(str, (await tenant.verify()).problems)
+        hits = await self.tenant.search("controlword")
+        if [hit.key for hit in hits.items] != ["control"]:
+            found.append("the control is not found")
+        return found
+
+
+@asynccontextmanager
+async def place_in(sandbox, kind, **options):
+    """A prepared place; what is wrong afterwards, in it or around it, fails."""
+    before = sandbox.seen()
+    async with sandbox.open(kind, **options) as store:
+        place = Place(store)
+        await place.prepare()
+        yield place
+        assert await place.wrong() == []
+    assert sandbox.seen() == before
+
+
+async def all_of(tenant, **filters):
+    """All sessions in a list, page by page."""
+    found, page = [], None
+    while True:
+        answer = await tenant.list(limit=100, page=page, **filters)
+        found += answer.items
+        if (page := answer.next) is None:
+            return found
+
+
+async def asked_for(ask, right=None):
+    """`right`, or the error that came instead."""
+    try:
+        found = await ask()
+    except Exception as error:
+        return outcome_of(error)
+    return "right" if right is None or right(found) else f"wrong: {found!r:.300}"
+
+
+class Fake:
+    """A store that is the memory store but for what a subclass gets wrong."""
+
+    def __init__(self, store):
+        self._real = store
+
+    def __getattr__(self, name):
+        return getattr(self._real, name)
+
+    def tenant(self, name=""):
+        return self.Tenant(self._real.tenant(name))
+
+    class Tenant:
+        def __init__(self, real):
+            self._real = real
+
+        def __getattr__(self, name):
+            return getattr(self._real, name)
 
 
 # --- the tables -----------------------------------------------------------------------------------

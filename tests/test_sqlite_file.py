@@ -194,6 +194,20 @@ def test_an_empty_file_is_taken(path):
     assert path.read_bytes()[68:72] == b"hold"
 
 
+def test_an_empty_database_that_is_in_wal_mode_already_is_made_ours(path):
+    """As `PRAGMA journal_mode=wal` of another program leaves it: it can be opened again later."""
+    foreign(path, "PRAGMA journal_mode=wal")
+    assert path.read_bytes()[18:20] == b"\2\2"
+    for _ in range(2):
+        file = SQLiteFile(path)
+        file.open(1)
+        db = file.connect()
+        assert path.read_bytes()[68:72] == b"hold"
+        db.execute("CREATE TABLE IF NOT EXISTS t(x)")
+        file.close(db)
+        file.shut()
+
+
 def can_trace():
     """Whether strace is here, and allowed to."""
     try:
@@ -293,6 +307,26 @@ def test_the_database_of_another_program_is_left_alone(path, statements):
 
     assert contents(path.parent) == before
     assert list(before) == ["chat.db"]
+
+
+def test_the_database_of_another_program_is_left_alone_if_a_wal_of_ours_lies_there(path):
+    """Somebody has put it in the place of our file, and SQLite would write our pages into it."""
+    file = SQLiteFile(path)
+    file.open(1)
+    db = file.connect()
+    db.execute("CREATE TABLE t(x)")
+    wal = Path(f"{path}-wal").read_bytes()
+    file.close(db)
+    file.shut()
+    path.unlink()
+    foreign(path, "CREATE TABLE mine(x)")
+    Path(f"{path}-wal").write_bytes(wal)
+    before = contents(path.parent)
+
+    with pytest.raises(StoreUnavailable, match="another program"):
+        SQLiteFile(path).open(1)
+
+    assert contents(path.parent) == before
 
 
 def test_tables_that_are_only_in_the_wal_are_seen(path):

@@ -76,9 +76,10 @@ def endless():
 
 
 def _do_all(connection, steps, log, path, fault=""):
+    absent = set()
     for step in steps:
-        if step["do"] == "look":
-            continue
+        if step["do"] == "look" or step["session"] in absent:
+            continue  # nothing to do, or the step that it builds on has failed
         log.begins(step)
         try:
             _do(connection, step, fault)
@@ -90,6 +91,7 @@ def _do_all(connection, steps, log, path, fault=""):
                     pass
             if fault != "swallow":
                 log.failed(error, typed=True)
+                absent |= {step["session"]} if step["do"] == "create" else set()
                 continue
         log.done(wal=wal_size(path))
 
@@ -154,4 +156,24 @@ def open_without_looking(path):
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("CREATE TABLE entries(text TEXT)")
+    connection.close()
+
+
+def switch(path):
+    """Switch a database out of WAL and back, in every way that there is, and write to it."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    for mode in ("PERSIST", "WAL", "TRUNCATE", "WAL", "DELETE"):
+        connection.execute(f"PRAGMA journal_mode={mode}").fetchone()
+    connection.execute("CREATE TABLE notes(text TEXT)")
+    connection.execute("PRAGMA journal_mode=WAL").fetchone()
+    connection.close()
+
+
+def write_anew(path):
+    """Write all of a database anew, in the mode that has journals."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode=DELETE").fetchone()
+    connection.execute("CREATE TABLE notes AS SELECT zeroblob(20000)")
+    connection.execute("DROP TABLE notes")
+    connection.execute("VACUUM")
     connection.close()

@@ -17,6 +17,7 @@ from faults.tier import FULL, need, some
 from holdfast.testing.faults import forks, strace
 
 STORE, RAW = "faults.subjects:play", "faults.controls:play"
+STORE_DIES, RAW_DIES = "faults.subjects:play_and_die", "faults.controls:play_and_die"
 SYNCS = ("fsync", "fdatasync")
 LOOK = {"do": "look", "session": ""}
 
@@ -28,20 +29,32 @@ def faults_of(kind):
     return [(e, forever) for e, forever in pairs if (e, forever) != ("EINTR", True)]
 
 
-def broken_runs(forks, folder, script, short, *arguments):
-    """Run the script with each point broken; in turn, every error that it can meet."""
+def in_turn(points):
+    """Each point meets a few of its errors, and over all points every error has its turn."""
+    for at, point in enumerate(points):
+        faults = faults_of(point.kind)
+        yield from ((point, *faults[(2 * at + n) % len(faults)]) for n in range(2))
+
+
+def syncs_for_ever(points):
+    """From each sync on, all of them fail, with every error that a sync can meet."""
+    syncs = [point for point in points if point.kind in SYNCS]
+    return ((p, e, forever) for p in syncs for e, forever in faults_of(p.kind) if forever)
+
+
+def broken_runs(forks, folder, script, short, *arguments, cases=in_turn, broken=None):
+    """Run the script with each point broken, as `cases` makes them of the points.
+
+    `broken` is the program that is broken, where it is not the one whose calls are counted.
+    """
     counted = arranged(folder, "count", script, arguments)
     seen = strace.calls(forks, counted, folder / "count")
-    cases = []
-    for at, point in enumerate(strace.points(seen)):
-        faults = faults_of(point.kind)
-        # Each point meets a few of its errors, and over all points every error has its turn.
-        cases += [(point, *faults[(2 * at + n) % len(faults)]) for n in range(2)]
-    for at, (point, error, forever) in enumerate(some(cases, short)):
+    chosen = some(cases(strace.points(seen)), short)
+    for at, (point, error, forever) in enumerate(chosen):
         place = arranged(folder, f"p{at}", script, arguments)
         files = [path.replace("/count/", f"/p{at}/") for path in strace.files(seen)]
         outcome = strace.inject(
-            forks,
+            broken or forks,
             place,
             files,
             point,
@@ -106,6 +119,50 @@ def test_every_failing_call_is_told_and_leaves_nothing_half_done(programs, fast_
     assert hits > (200 if FULL else 40)
 
 
+def test_what_was_refused_when_no_sync_works_any_more_is_not_there(programs, fast_path):
+    """A refused commit lies in the log whole. It is written over, although that is not synced
+    either; so it does not come back when the program is gone without closing the store."""
+    need(strace.missing())
+    script = [*subjects.turn_script(1), LOOK]
+    wrong, refused = {}, 0
+
+    runs = broken_runs(
+        programs(STORE),
+        fast_path,
+        script,
+        12,
+        cases=syncs_for_ever,
+        broken=programs(STORE_DIES),
+    )
+    for case, place, _ in runs:
+        steps = read_log(place[1])
+        refused += any(each.outcome == "failed" for each in steps)
+        if found := oracle.judge(steps, oracle.read_store(place[0])):
+            wrong[case] = found
+
+    assert wrong == {}
+    assert refused > (20 if FULL else 4)
+
+
+def test_a_program_that_leaves_what_it_refused_in_the_log_is_caught(programs, fast_path):
+    """Control: plain sqlite3 rolls back, and the next one to open the file finds it committed."""
+    need(strace.missing())
+    wrong = []
+
+    runs = broken_runs(
+        programs(RAW),
+        fast_path,
+        subjects.plain_script(),
+        12,
+        cases=syncs_for_ever,
+        broken=programs(RAW_DIES),
+    )
+    for _, place, _ in runs:
+        wrong += oracle.judge(read_log(place[1]), oracle.read_raw(place[0]))
+
+    assert any("should not be" in each or "goes on with" in each for each in wrong)
+
+
 def test_plain_sqlite_passes_the_same_sweep(programs, fast_path):
     """A program that tells what failed, and rolls back, is found in order."""
     need(strace.missing())
@@ -113,7 +170,7 @@ def test_plain_sqlite_passes_the_same_sweep(programs, fast_path):
 
     for case, place, _ in broken_runs(programs(RAW), fast_path, script, 20):
         if case[2]:
-            continue  # after such an end plain sqlite3 may find what it had refused
+            continue  # after such an end plain sqlite3 finds what it had refused: see above
         assert oracle.judge(read_log(place[1]), oracle.read_raw(place[0])) == [], case
 
 

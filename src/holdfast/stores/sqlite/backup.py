@@ -6,13 +6,15 @@ from pathlib import Path
 
 from holdfast.errors import InvalidInput
 from holdfast.stores.private_files import make_file, sync_folder
+from holdfast.stores.sqlite.header import stamp
 
 
 def back_up(db: sqlite3.Connection, target: Path) -> None:
     """Copy the database to `target`, where there is nothing yet.
 
     The copy is made beside the target and gets its name when it is whole and on disk. It is one
-    file, without a WAL. What is written meanwhile is not in it.
+    file, without a WAL, and with a stamp of its own: when it is put in the place of the original,
+    the WAL of that is known as another's. What is written meanwhile is not in it.
     """
     if os.path.lexists(target):
         raise InvalidInput("path", f"there is something at {target} already")
@@ -21,7 +23,8 @@ def back_up(db: sqlite3.Connection, target: Path) -> None:
     try:
         copy = sqlite3.connect(part)
         try:
-            db.backup(copy)
+            db.backup(copy)  # all but the stamp, which SQLite counts on from 0
+            stamp(copy)
             copy.execute("PRAGMA journal_mode=DELETE")
         finally:
             copy.close()

@@ -19,8 +19,9 @@ from holdfast.stores.owners import Owners
 from holdfast.stores.requests import Clear, Erase, Journal, OfSession, Request
 from holdfast.stores.residue import is_left
 from holdfast.stores.sqlite.errors import is_fatal, translate
-from holdfast.stores.sqlite.file import SQLiteFile
+from holdfast.stores.sqlite.file import CHECKPOINT_WAIT_MS, Mode, SQLiteFile
 from holdfast.stores.sqlite.formats import bring_up
+from holdfast.stores.sqlite.header import write_first_page
 from holdfast.stores.sqlite.heads import Heads
 from holdfast.stores.sqlite.settings import pragma
 from holdfast.stores.sqlite.shelf import SQLiteShelf
@@ -146,10 +147,7 @@ class Commits:
         there, although its callers were told that it is not.
         """
         try:
-            db = self._connection()
-            db.execute("BEGIN IMMEDIATE")
-            db.execute("UPDATE search SET owed = owed")
-            db.execute("COMMIT")
+            _commit_first_page(self._connection())
         except (sqlite3.Error, HoldfastError):  # the disk still fails; what could be done is done
             if self._db is not None:
                 self._failed.append(self._db)
@@ -164,6 +162,8 @@ class Commits:
             pragma(db, f"synchronous={'NORMAL' if is_fast else 'FULL'}")
             self._is_fast = is_fast
         db.execute("BEGIN IMMEDIATE")
+        if not self._has_committed:  # the WAL may be a new one
+            write_first_page(db)
         (version,) = db.execute("PRAGMA data_version").fetchone()
         self._heads = self._heads.at(version)
         shelf = SQLiteShelf(db, self._owners, self._heads)
@@ -192,7 +192,7 @@ class Commits:
             if shelf.is_purging:
                 self._purge(self._db, shelf.removed)
             elif shelf.is_removing:
-                self._file.checkpoint(self._db, mode="TRUNCATE")
+                self._move(self._db, "TRUNCATE")
             else:
                 self._checkpoint(self._db, shelf.written)
         except Exception as error:  # noqa: BLE001 - the next checkpoint, or who purged, meets it
@@ -211,7 +211,18 @@ class Commits:
         if self._written >= CHECKPOINT_ROWS:
             self._written = 0
             if (mode := self._file.checkpoint_due()) is not None:
-                self._file.checkpoint(db, mode=mode)
+                self._move(db, mode)
+
+    def _move(self, db: sqlite3.Connection, mode: Mode, wait_ms: int = CHECKPOINT_WAIT_MS) -> bool:
+        """Move the WAL into the database; whether somebody was in the way.
+
+        A WAL that was moved whole is started again by the next commit, in whichever process: that
+        is made here, and has the first page in it, by which the WAL is known as ours.
+        """
+        is_busy, pages, moved = self._file.checkpoint(db, mode=mode, wait_ms=wait_ms)
+        if pages == moved:
+            _commit_first_page(db)
+        return is_busy
 
     def _purge(self, db: sqlite3.Connection, salts: Sequence[bytes]) -> None:
         """Leave no copy of what was removed in the WAL, and look whether it is gone.
@@ -226,11 +237,17 @@ class Commits:
                 raise StoreUnavailable(self._file.where, "what was removed is still in the file")
 
     def _truncate(self, db: sqlite3.Connection) -> None:
-        is_busy, *_ = self._file.checkpoint(db, mode="TRUNCATE", wait_ms=PURGE_WAIT_MS)
-        if is_busy:
+        if self._move(db, "TRUNCATE", PURGE_WAIT_MS):
             raise StoreUnavailable(
                 self._file.where, "it is removed, but a reader keeps the old state: ask again"
             )
+
+
+def _commit_first_page(db: sqlite3.Connection) -> None:
+    """A commit that changes nothing, and still writes a page."""
+    db.execute("BEGIN IMMEDIATE")
+    write_first_page(db)
+    db.execute("COMMIT")
 
 
 @contextmanager

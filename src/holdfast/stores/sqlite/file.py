@@ -34,7 +34,8 @@ from holdfast.stores import private_files
 from holdfast.stores.file_lock import FileLock
 from holdfast.stores.sqlite import wal
 from holdfast.stores.sqlite.errors import is_busy, is_fatal, translate
-from holdfast.stores.sqlite.header import APPLICATION_ID, check_header
+from holdfast.stores.sqlite.header import APPLICATION_ID, check_header, stamp
+from holdfast.stores.sqlite.journal import check_journal
 from holdfast.stores.sqlite.settings import (
     BUSY_MS,
     SETTINGS,
@@ -151,6 +152,7 @@ class SQLiteFile:
         if 0 < size < _SIZE_MIN:  # SQLite would take it for an empty one, and write over it
             raise Corrupt(self.where, "it is not a SQLite database")
         if size:
+            check_journal(self.path)
             check_header(self.path, format_known)
 
     # Connecting
@@ -183,7 +185,7 @@ class SQLiteFile:
     def _settle(self, db: sqlite3.Connection) -> None:
         harden(db)
         for name, wanted in self.wanted.items():
-            if name == "journal_mode" and pragma(db, name) != wanted:
+            if name == "journal_mode" and not self._is_begun(db):
                 self._begin(db)
             pragma(db, f"{name}={wanted}")
         for name, found in settings(db).items():
@@ -193,11 +195,16 @@ class SQLiteFile:
     def _did_not_take(self, name: str, found: object) -> str:
         return f"SQLite keeps {name} at {found!r}, and {self.wanted[name]!r} is needed"
 
+    def _is_begun(self, db: sqlite3.Connection) -> bool:
+        is_wal = pragma(db, "journal_mode") == self.wanted["journal_mode"]
+        return is_wal and pragma(db, "application_id") == APPLICATION_ID
+
     def _begin(self, db: sqlite3.Connection) -> None:
         """Make an empty database ours, and switch it to WAL.
 
-        SQLite does not wait where two connections switch at once, so we try again. The mark goes
-        first, so that a file with a WAL always has it in the database itself.
+        SQLite does not wait where two connections switch at once, so we try again. Id and stamp go
+        first, so that a file with a WAL has them in the database itself; also where another
+        program has made an empty one that is in WAL mode already.
         """
         deadline = time.monotonic() + OPEN_WAIT_S
         with self._locked_here():
@@ -206,7 +213,9 @@ class SQLiteFile:
                 if has_tables(db):
                     raise StoreUnavailable(self.where, "another program has made tables in it")
                 pragma(db, f"application_id={APPLICATION_ID}")
+                stamp(db)
                 db.execute("COMMIT")
+                pragma(db, "wal_checkpoint")
             while True:
                 try:
                     if pragma(db, "journal_mode=wal") == "wal":

@@ -15,6 +15,7 @@ from functools import cache
 
 from holdfast.errors import Corrupt, StoreUnavailable
 from holdfast.stores.sqlite import search, tables
+from holdfast.stores.sqlite.header import stamp
 
 FORMAT = 2
 
@@ -35,6 +36,7 @@ def bring_up(db: sqlite3.Connection, where: str) -> None:
             for statement in _steps(step):
                 db.execute(statement)
             db.execute(f"PRAGMA user_version={step}")
+        stamp(db)
         _check(db, where)
         db.execute("COMMIT")
     except BaseException:

@@ -2,6 +2,8 @@
 
 import sqlite3
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 BUSY_MS = 10_000
 
@@ -57,3 +59,16 @@ def harden(db: sqlite3.Connection) -> None:
         db.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
         db.setconfig(sqlite3.SQLITE_DBCONFIG_DQS_DML, False)  # "x" is a column, never a text
         db.setconfig(sqlite3.SQLITE_DBCONFIG_DQS_DDL, False)
+
+
+@contextmanager
+def undefended(db: sqlite3.Connection) -> Iterator[None]:
+    """A connection of ours that may do for a block what a defensive one may not."""
+    if sys.version_info >= (3, 12):
+        is_defensive = db.getconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE)
+        db.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, False)
+    try:
+        yield
+    finally:
+        if sys.version_info >= (3, 12):
+            db.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, is_defensive)

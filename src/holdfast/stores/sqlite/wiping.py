@@ -7,28 +7,21 @@ left in the file shows by its salt, 16 random bytes that stand beside its payloa
 """
 
 import sqlite3
-import sys
 from collections.abc import Iterable
 
-from holdfast.stores.sqlite.settings import pragma
+from holdfast.stores.sqlite.settings import pragma, undefended
 
 IN_MEMORY_MAX = 256 * 1024 * 1024
 
 
 def write_anew(db: sqlite3.Connection, tables: Iterable[str]) -> None:
     """Empty these tables of ours and fill them again, in the transaction that runs."""
-    if sys.version_info >= (3, 12):  # a defensive connection protects some of them from us too
-        is_defensive = db.getconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE)
-        db.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, False)
-    try:
+    with undefended(db):  # a defensive connection protects some of them from us too
         for table in tables:
             db.execute(f"CREATE TEMP TABLE anew AS SELECT * FROM {table}")  # noqa: S608 - ours
             db.execute(f"DELETE FROM {table}")  # noqa: S608
             db.execute(f"INSERT INTO {table} SELECT * FROM anew")  # noqa: S608
             db.execute("DROP TABLE temp.anew")
-    finally:
-        if sys.version_info >= (3, 12):
-            db.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, is_defensive)
 
 
 def write_all_anew(db: sqlite3.Connection, size: int) -> None:
