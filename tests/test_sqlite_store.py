@@ -313,6 +313,8 @@ def test_long_and_short_reads_give_the_same(tmp_path):
         (tables.FIND_PLACE, "entries_placed"),
         (tables.FIND_FOLDS, "entries_folds"),
         (tables.FIND_ROWS, "sqlite_autoindex_entries_1"),
+        (tables.FIND_FIELDS, "sqlite_autoindex_entries_1"),
+        (tables.FIND_ALL_FIELDS, "sqlite_autoindex_entries_1"),
         (tables.NEWEST[False, False], "sessions_newest"),
         (tables.NEWEST[True, True], "sessions_newest"),
         (tables.FIND_KEY, "sqlite_autoindex_sessions_1"),

@@ -18,6 +18,7 @@ that; the chain, which also tells what was done on purpose, is for `verify`.
 """
 
 import os
+import threading
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import Protocol
@@ -26,6 +27,7 @@ from zlib import crc32
 from holdfast.entries import KINDS
 
 SIZE = 16
+_DRAW = 256  # salts at once
 _begin = blake2b(digest_size=SIZE).copy  # costs less than making one
 _KINDS = {kind: kind.encode() for kind in KINDS}
 SPREAD = 0x9E37_79B1  # odd, so that no two positions begin alike
@@ -58,10 +60,31 @@ class Linked(Protocol):
     def seal(self) -> bytes | None: ...
 
 
-def salts(count: int) -> list[bytes]:
-    """Fresh salts, one for each entry; together, because every call is a system call."""
-    random = os.urandom(SIZE * count)
-    return [random[at : at + SIZE] for at in range(0, len(random), SIZE)]
+class _Salts:
+    """Random bytes, drawn for many rows at once, because every draw is a system call."""
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Forget what is left, as a process that was forked has to: the other one has it too."""
+        self._lock = threading.Lock()
+        self._left: list[bytes] = []
+
+    def take(self, count: int) -> list[bytes]:
+        with self._lock:
+            while len(self._left) < count:
+                drawn = os.urandom(SIZE * _DRAW)
+                self._left += [drawn[at : at + SIZE] for at in range(0, len(drawn), SIZE)]
+            taken = self._left[len(self._left) - count :]
+            del self._left[len(self._left) - count :]
+            return taken
+
+
+_salts = _Salts()
+salts = _salts.take  # fresh salts, one for each entry
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_salts.renew)
 
 
 def root(session_id: str) -> bytes:

@@ -145,6 +145,8 @@ class Append(OfSession[Appended]):
         if self.finish:
             self._finish(shelf, head)
             shelf.save(head)
+        if head.marked is not None:
+            shelf.save(head)
         head.touch(self.now)
         shelf.move(head)
         return result

@@ -198,24 +198,27 @@ def _walk(
         after = max(after, shelf.place(head, stretch.branch, lowest))
     fields = shelf.fields(head, stretch.branch, after, stretch.last, lowest)
     starts, spread = chain.STARTS, chain.SPREAD
-    entry: Any
+    start_of_message, add = starts["message"], found.append
     while rows := list(islice(fields, WALK_STEP)):
-        said = _said(shelf, head, rows, highest)
+        said: Sequence[Any] = _said(shelf, head, rows, highest)
         for (seq, check, payload), entry in zip(rows, said, strict=True):
             if type(entry) is Message:
-                kind = "message"
                 place += 1
-            elif type(entry) is _Special:
-                kind, payload, entry = entry
-                place += kind == "message"
+                kind, start = "message", start_of_message
             else:
-                kind = kind_of(entry)
+                if type(entry) is _Special:
+                    kind, payload, entry = entry
+                    place += kind == "message"
+                else:
+                    kind = kind_of(entry)
+                start = starts[kind]
             if place > highest:
                 return
-            if seq <= last or crc32(payload or b"", seq ^ starts[kind] ^ place * spread) != check:
+            assert payload is not None
+            if crc32(payload, seq ^ start ^ place * spread) != check or seq <= last:
                 raise Corrupt(_where(head, seq), "it is not what was written, or not where")
             last = seq
-            found.append(Stored(seq, place if place > 0 else 0, name, kind, entry))
+            add(Stored(seq, place if place > 0 else 0, name, kind, entry))
     if (last, place) != (stretch.last, stretch.stop - 1):
         raise Corrupt(_where(head), f"entries up to {stretch.last} are missing")
 
@@ -235,9 +238,8 @@ def _said(
     shelf: Shelf, head: Head, rows: Sequence[Fields], highest: int
 ) -> Sequence[Entry | _Special]:
     """What these rows say, as far as they are at positions up to `highest`."""
-    payloads = [payload for _, _, payload in rows if payload is not None]
     try:
-        found = read_records(payloads)
+        found = read_records([payload for _, _, payload in rows if payload is not None])
     except (Corrupt, FormatTooNew):  # one of them: which?
         return [_special(shelf, head, seq, highest) for seq, _, _ in rows]
     if len(found) == len(rows):

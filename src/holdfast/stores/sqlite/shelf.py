@@ -99,7 +99,7 @@ class SQLiteShelf(Shelf):
             self._db.executemany(
                 sql.MOVE_SESSION,
                 [
-                    (head.updated, head.marked, head.seq, head_check(head), head.number)
+                    (head.updated, head.seq, head_check(head), head.number)
                     for head in moved.values()
                 ],
             )
@@ -280,7 +280,10 @@ class SQLiteShelf(Shelf):
         self, head: Head, branch: int, after: int, last: int, lowest: int
     ) -> Iterator[Fields]:
         self.flush()
-        found = self._db.execute(sql.FIND_FIELDS, (head.number, branch, after, last, lowest))
+        if head.branches == 1 and lowest < 0:  # whole logs, mostly: each condition costs time
+            found = self._db.execute(sql.FIND_ALL_FIELDS, (head.number, after, last))
+        else:
+            found = self._db.execute(sql.FIND_FIELDS, (head.number, branch, after, last, lowest))
         self._cursors.append(found)
         return found
 

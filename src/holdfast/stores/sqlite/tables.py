@@ -260,7 +260,7 @@ _line = [column for column in branches.c if column.name != "session"]
 FIND_KEY = _find(sessions, _head, "tenant", "key")
 INSERT_SESSION = _insert(sessions, *_HEAD[1:])
 UPDATE_SESSION = _update(sessions, _MOVED, "number")
-MOVE_SESSION = _update(sessions, ("updated", "marked", "seq", "check"), "number")
+MOVE_SESSION = _update(sessions, ("updated", "seq", "check"), "number")
 DELETE_SESSION = _delete(sessions, "number")
 FIND_DOCUMENT = _find(documents, [documents.c.body, documents.c.check], "session")
 INSERT_DOCUMENT = _insert(documents, "session", "body", "check")
@@ -343,12 +343,22 @@ _stretch = and_(
 INSERT_ROW = _insert(entries, "session", *_ROW[:-1])
 INSERT_ROWS = _repeated(INSERT_ROW, ROWS_AT_ONCE)
 FIND_ROW = _find(entries, _row, "session", "seq")
-_is_whole = entries.c.holes.is_(None)
+_fields = [entries.c.seq, entries.c.check, case((entries.c.holes.is_(None), entries.c.payload))]
 FIND_FIELDS = _text(
-    select(entries.c.seq, entries.c.check, case((_is_whole, entries.c.payload)))
+    select(*_fields)
     .where(_stretch, entries.c.position >= bindparam("lowest"))
     .order_by(entries.c.seq),
     *("session", "branch", "after", "last", "lowest"),
+)
+FIND_ALL_FIELDS = _text(  # of a session with one branch, from the beginning on
+    select(*_fields)
+    .where(
+        entries.c.session == bindparam("session"),
+        entries.c.seq > bindparam("after"),
+        entries.c.seq <= bindparam("last"),
+    )
+    .order_by(entries.c.seq),
+    *("session", "after", "last"),
 )
 FIND_ROWS = _text(
     select(*_row).where(_stretch).order_by(entries.c.seq), "session", "branch", "after", "last"
