@@ -321,7 +321,10 @@ def test_long_and_short_reads_give_the_same(tmp_path):
         (tables.find_heads(4), "sqlite_autoindex_sessions_2"),
         (tables.OVERDUE, "sessions_mortal"),
     ],
-    ids=["place", "folds", "rows", "newest", "newest-of-agent", "key", "heads", "overdue"],
+    ids=[
+        *("place", "folds", "rows", "fields", "all-fields", "newest", "newest-of-agent", "key"),
+        *("heads", "overdue"),
+    ],
 )
 def test_what_is_read_often_is_found_by_an_index(tmp_path, statement, index):
     """And is not sorted afterwards: the cost does not grow with what is stored."""

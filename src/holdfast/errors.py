@@ -187,7 +187,8 @@ class Corrupt(StoreError):
         self.why = why
 
     def __str__(self) -> str:
-        return f"{_at(self.where, self.why)}: the stored bytes are damaged; run verify"
+        damaged = "the stored bytes are damaged; run verify or restore a backup"
+        return f"{_at(self.where, self.why)}: {damaged}"
 
 
 class FormatTooNew(StoreError):

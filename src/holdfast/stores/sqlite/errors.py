@@ -19,8 +19,8 @@ from holdfast.stores import disk_errors
 _FULL = {sqlite3.SQLITE_FULL: "the disk is full"}
 _DAMAGED = {
     sqlite3.SQLITE_CORRUPT: "the database is malformed",
-    sqlite3.SQLITE_NOTADB: "it is not a SQLite database",
-    sqlite3.SQLITE_FORMAT: "it is not a SQLite database",
+    sqlite3.SQLITE_NOTADB: "it is not a SQLite database, or the path is wrong",
+    sqlite3.SQLITE_FORMAT: "it is not a SQLite database, or the path is wrong",
     sqlite3.SQLITE_MISMATCH: "a stored value is not of its column's type",
     # These two are a mistake in our own reasoning, or somebody else wrote to the file.
     sqlite3.SQLITE_CONSTRAINT: "what is stored contradicts what was to be written",

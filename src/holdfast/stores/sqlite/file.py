@@ -150,7 +150,7 @@ class SQLiteFile:
                 raise StoreUnavailable(self.where, "there is no such file") from None
             return
         if 0 < size < _SIZE_MIN:  # SQLite would take it for an empty one, and write over it
-            raise Corrupt(self.where, "it is not a SQLite database")
+            raise Corrupt(self.where, "it is not a SQLite database, or the path is wrong")
         if size:
             check_journal(self.path)
             check_header(self.path, format_known)
