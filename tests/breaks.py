@@ -442,7 +442,7 @@ BREAKS = {
     ),
     "S1-14": Break(
         f"{SRC}/stores/requests.py",
-        "        shelf.save_document(head, body, check)\n        head.touch(self.now)",
+        "        shelf.save_document(head, written)\n        head.touch(self.now)",
         "        head.touch(self.now)",
         "an update is not stored",
     ),

@@ -11,14 +11,15 @@
 | ttl                                    | microseconds; absent: for ever                     |
 | created                                | microseconds since 1970                            |
 
-It is kept with a check, the CRC-32 of its bytes. Key, agent and the like stand a second time in
-the columns of a table, to be found by; the document is what counts, and the two are compared on
-loading.
+It is kept with a digest of its bytes, by which loading goes, and with their CRC-32, which is quick
+enough for lists. Key, agent and the like stand a second time in the columns of a table, to be found
+by; the document is what counts, and the two are compared on loading.
 """
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from hashlib import blake2b
+from typing import Any, NamedTuple, TypeVar
 from zlib import crc32
 
 import msgspec
@@ -61,6 +62,14 @@ class ListedDocument(msgspec.Struct, frozen=True, kw_only=True):
     created: int
     agent: str = ""
     metadata: dict[str, Any] = {}
+
+
+class Written(NamedTuple):
+    """A document as it is stored."""
+
+    body: bytes
+    check: int
+    digest: bytes
 
 
 _Doc = TypeVar("_Doc", ListedDocument, Document)
@@ -117,20 +126,20 @@ def fields_of(document: Document) -> dict[str, Any]:
     }
 
 
-def write_document(document: Document) -> tuple[bytes, int]:
-    """The bytes of a document, and their check."""
+def write_document(document: Document) -> Written:
+    """The document, ready to be stored."""
     body = _encode(document)
-    return body, crc32(body)
+    return Written(body, crc32(body), _digest(body))
 
 
-def read_document(body: bytes, check: int, where: str) -> Document:
+def read_document(body: bytes, digest: bytes, where: str) -> Document:
     """The document in `body`, or Corrupt when it is not what was written."""
-    return _read(_decode, body, check, where)
+    return _read(_decode, body, _digest(body) == digest, where)
 
 
 def read_listed(body: bytes, check: int, where: str) -> ListedDocument:
     """Of the document in `body`, what a list shows."""
-    return _read(_decode_listed, body, check, where)
+    return _read(_decode_listed, body, crc32(body) == check, where)
 
 
 def read_all_listed(documents: Sequence[tuple[bytes, int]]) -> list[ListedDocument]:
@@ -144,8 +153,8 @@ def read_all_listed(documents: Sequence[tuple[bytes, int]]) -> list[ListedDocume
     return [each for each in found if each.v <= VERSION]
 
 
-def _read(decode: Callable[[bytes], _Doc], body: bytes, check: int, where: str) -> _Doc:
-    if crc32(body) != check:
+def _read(decode: Callable[[bytes], _Doc], body: bytes, is_whole: bool, where: str) -> _Doc:
+    if not is_whole:
         raise Corrupt(where, "its record is not what was written")
     try:
         document = decode(body)
@@ -154,3 +163,8 @@ def _read(decode: Callable[[bytes], _Doc], body: bytes, check: int, where: str) 
     if document.v > VERSION:
         raise FormatTooNew(where, document.v, VERSION)
     return document
+
+
+def _digest(body: bytes) -> bytes:
+    """16 bytes that tell this document from any other."""
+    return blake2b(body, digest_size=16, person=b"holdfast.record").digest()

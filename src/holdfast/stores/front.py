@@ -93,7 +93,7 @@ class Front(Tenant):
         )
         for time in (created, updated):
             _check_time(time)
-        size = len(write_document(document_of(record, self.name, created))[0])
+        size = len(write_document(document_of(record, self.name, created)).body)
         _check_size("a record, in bytes,", size, self._limits.record_bytes)
         packed = self._pack(entries)
         return await self._write(

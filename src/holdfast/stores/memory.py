@@ -19,6 +19,7 @@ from holdfast.stores import views, words
 from holdfast.stores.base import Store
 from holdfast.stores.bell import Bell
 from holdfast.stores.blobs import digests
+from holdfast.stores.document import Written
 from holdfast.stores.front import Front
 from holdfast.stores.head import Head, Line, Row, erased
 from holdfast.stores.requests import Request
@@ -34,8 +35,7 @@ class _Session:
     """All there is of a session."""
 
     head: Head
-    body: bytes
-    check: int
+    document: Written
     rows: dict[int, Row] = field(default_factory=dict)
     seqs: dict[int, list[int]] = field(default_factory=dict)  # by branch
     blobs: dict[bytes, tuple[int, bytes]] = field(default_factory=dict)
@@ -67,10 +67,10 @@ class MemoryShelf(Shelf):
         number = self._keys.get((tenant, key))
         return None if number is None else self._sessions[number].head
 
-    def insert(self, head: Head, body: bytes, check: int) -> None:
+    def insert(self, head: Head, document: Written) -> None:
         self._numbers += 1
         head.number = self._numbers
-        self._sessions[head.number] = _Session(head, body, check)
+        self._sessions[head.number] = _Session(head, document)
         self._ids[head.tenant, head.id] = head.number
         self._keys[head.tenant, head.key] = head.number
 
@@ -86,13 +86,12 @@ class MemoryShelf(Shelf):
         del self._ids[head.tenant, head.id]
         del self._keys[head.tenant, head.key]
 
-    def document(self, head: Head) -> tuple[bytes, int]:
-        session = self._sessions[head.number]
-        return session.body, session.check
+    def document(self, head: Head) -> tuple[bytes, bytes]:
+        document = self._sessions[head.number].document
+        return document.body, document.digest
 
-    def save_document(self, head: Head, body: bytes, check: int) -> None:
-        session = self._sessions[head.number]
-        session.body, session.check = body, check
+    def save_document(self, head: Head, document: Written) -> None:
+        self._sessions[head.number].document = document
 
     def newest(
         self,
@@ -115,7 +114,7 @@ class MemoryShelf(Shelf):
         ]
         wanted.sort(key=lambda each: (each.head.updated, each.head.number), reverse=True)
         return [
-            (each.head.number, each.head.id, each.head.updated, each.body, each.check)
+            (each.head.number, each.head.id, each.head.updated, *each.document[:2])
             for each in wanted[:limit]
         ]
 
@@ -198,7 +197,7 @@ class MemoryShelf(Shelf):
 
     def clear(self, head: Head) -> None:
         session = self._sessions[head.number]
-        self._sessions[head.number] = _Session(head, session.body, session.check)
+        self._sessions[head.number] = _Session(head, session.document)
         self._messages = [each for each in self._messages if each[0] != head.number]
         self._words = {each: self._words[each] for each in self._words if each[0] != head.number}
         head.lines = {}

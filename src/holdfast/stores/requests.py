@@ -101,7 +101,7 @@ class Create(Request[Record]):
             ttl=document.ttl,
             lines={line.name: line},
         )
-        shelf.insert(head, *write_document(document))
+        shelf.insert(head, write_document(document))
         _add(shelf, head, line, self.entries)
         shelf.save(head)
         return views.record(shelf, head)
@@ -300,12 +300,12 @@ class Update(OfSession[Record]):
         if branch not in head.lines:
             raise InvalidInput("branch", f"there is no {branch!r} in session {head.key!r}")
         document = changes.apply(document, self.changes)
-        body, check = write_document(document)
-        if len(body) > self.bytes_max:
-            raise TooLarge("a record, in bytes,", len(body), self.bytes_max)
+        written = write_document(document)
+        if (size := len(written.body)) > self.bytes_max:
+            raise TooLarge("a record, in bytes,", size, self.bytes_max)
         head.agent, head.ttl = document.agent, document.ttl
         head.branch = head.lines[branch].number
-        shelf.save_document(head, body, check)
+        shelf.save_document(head, written)
         head.touch(self.now)
         shelf.save(head)
         return views.record(shelf, head)
@@ -368,7 +368,7 @@ class Clear(OfSession[Record]):
         head.branch, head.branches = line.number, 1
         head.owner = None
         document = msgspec.structs.replace(document, counters=FrozenDict())
-        shelf.save_document(head, *write_document(document))
+        shelf.save_document(head, write_document(document))
         head.touch(self.now)
         shelf.save(head)
         return views.record(shelf, head)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
+from holdfast.stores.document import Written
 from holdfast.stores.head import Head, Line, Row
 from holdfast.stores.values import Appended
 
@@ -50,7 +51,7 @@ class Shelf(ABC):
         """The session with this key."""
 
     @abstractmethod
-    def insert(self, head: Head, body: bytes, check: int) -> None:
+    def insert(self, head: Head, document: Written) -> None:
         """A new session with its document and the lines in it; gives `head.number` its value."""
 
     @abstractmethod
@@ -66,11 +67,11 @@ class Shelf(ABC):
         """Everything of a session is gone."""
 
     @abstractmethod
-    def document(self, head: Head) -> tuple[bytes, int]:
-        """The document and its check."""
+    def document(self, head: Head) -> tuple[bytes, bytes]:
+        """The document and its digest."""
 
     @abstractmethod
-    def save_document(self, head: Head, body: bytes, check: int) -> None:
+    def save_document(self, head: Head, document: Written) -> None:
         """Another document for this session."""
 
     @abstractmethod

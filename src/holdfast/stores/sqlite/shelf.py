@@ -17,6 +17,7 @@ from holdfast.errors import Corrupt
 from holdfast.stores import views
 from holdfast.stores.blobs import digests, fill
 from holdfast.stores.chain import salts
+from holdfast.stores.document import Written
 from holdfast.stores.head import Head, Line, Row, erased
 from holdfast.stores.owners import Owners, moment
 from holdfast.stores.shelf import Fields, Listed, NewRow, Once, Shelf
@@ -160,7 +161,7 @@ class SQLiteShelf(Shelf):
         row = self._db.execute(sql.FIND_KEY, (tenant, key)).fetchone()
         return None if row is None else self._shared(row)
 
-    def insert(self, head: Head, body: bytes, check: int) -> None:
+    def insert(self, head: Head, document: Written) -> None:
         agent, *moved, _ = _saved(head)
         values = (head.tenant, head.id, head.key, agent, head.created, *moved)
         done = self._db.execute(sql.INSERT_SESSION, values)
@@ -169,7 +170,7 @@ class SQLiteShelf(Shelf):
         self.save(head)  # its check needs the number
         self._heads[head.tenant, head.id] = head
         self._all_lines.add(head.number)
-        self._db.execute(sql.INSERT_DOCUMENT, (head.number, body, check))
+        self._db.execute(sql.INSERT_DOCUMENT, (head.number, *document))
         for line in head.lines.values():
             self.add_line(head, line)
 
@@ -190,15 +191,15 @@ class SQLiteShelf(Shelf):
         self._saved.pop(head.number, None)
         del self._heads[head.tenant, head.id]
 
-    def document(self, head: Head) -> tuple[bytes, int]:
+    def document(self, head: Head) -> tuple[bytes, bytes]:
         row = self._db.execute(sql.FIND_DOCUMENT, (head.number,)).fetchone()
         if row is None:
             raise Corrupt(f"session {head.key!r}", "its record is missing")
-        body, check = row
-        return body, check
+        body, digest = row
+        return body, digest
 
-    def save_document(self, head: Head, body: bytes, check: int) -> None:
-        self._db.execute(sql.UPDATE_DOCUMENT, (body, check, head.number))
+    def save_document(self, head: Head, document: Written) -> None:
+        self._db.execute(sql.UPDATE_DOCUMENT, (*document, head.number))
 
     def newest(
         self,

@@ -98,6 +98,7 @@ documents = Table(
     _session(),
     Column("body", LargeBinary, nullable=False),
     Column("check", BigInteger, nullable=False),
+    Column("digest", LargeBinary, nullable=False),
 )
 
 branches = Table(
@@ -262,9 +263,9 @@ INSERT_SESSION = _insert(sessions, *_HEAD[1:])
 UPDATE_SESSION = _update(sessions, _MOVED, "number")
 MOVE_SESSION = _update(sessions, ("updated", "seq", "check"), "number")
 DELETE_SESSION = _delete(sessions, "number")
-FIND_DOCUMENT = _find(documents, [documents.c.body, documents.c.check], "session")
-INSERT_DOCUMENT = _insert(documents, "session", "body", "check")
-UPDATE_DOCUMENT = _update(documents, ("body", "check"), "session")
+FIND_DOCUMENT = _find(documents, [documents.c.body, documents.c.digest], "session")
+INSERT_DOCUMENT = _insert(documents, "session", "body", "check", "digest")
+UPDATE_DOCUMENT = _update(documents, ("body", "check", "digest"), "session")
 
 
 @cache
