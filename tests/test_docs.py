@@ -16,8 +16,9 @@ def blocks(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda page: page.name)
-def test_the_examples_of_a_page_run_one_after_the_other(page):
+def test_the_examples_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch):
     """The blocks of a page are one program: a reader who types them in order sees them work."""
+    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__main__"}
 
     for block in blocks(page):
