@@ -89,6 +89,30 @@ def test_one_that_breaks_does_not_break_its_batch(tmp_path, error, wanted):
     db.close()
 
 
+def test_who_is_interrupted_leaves_no_transaction_behind(tmp_path):
+    """Control-C in the middle of a commit, in a program that goes on after it."""
+
+    async def scenario(store):
+        tenant, record = store.tenant(), await session(store)
+        interrupted = asyncio.create_task(_quietly(store.write(Breaks("", 0, Interrupt()))))
+        assert isinstance(await interrupted, Interrupt)
+        await tenant.append(record.id, [Message.user("a")])
+        assert await texts(store, record.id) == ["a"]
+
+    run(scenario, tmp_path)
+
+
+class Interrupt(BaseException):
+    """As KeyboardInterrupt, which asyncio would take for itself."""
+
+
+async def _quietly(work):
+    try:
+        return await work
+    except Interrupt as error:
+        return error
+
+
 def test_appends_of_one_round_are_one_transaction(tmp_path):
     """The data version of the file moves once."""
 

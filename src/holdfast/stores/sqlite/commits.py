@@ -120,12 +120,15 @@ class Commits:
             self._undo(error)
             if len(requests) == 1:
                 return [typed(error, self._file.where)], 0.0
+        except BaseException as error:  # somebody interrupts the program
+            self._undo(error)
+            raise
         else:
             return self._after(shelf, requests, results), seconds
         outcomes = [self._batch([request]) for request in requests]
         return [results[0] for results, _ in outcomes], max(seconds for _, seconds in outcomes)
 
-    def _undo(self, error: Exception) -> None:
+    def _undo(self, error: BaseException) -> None:
         """Leave the transaction; and the connection, if it is not to be trusted any more."""
         self._heads = Heads()
         if self._db is None:
