@@ -118,6 +118,10 @@ class MemoryShelf(Shelf):
             for each in wanted[:limit]
         ]
 
+    def names(self, number: int) -> tuple[str, str, str]:
+        head = self._sessions[number].head
+        return head.id, head.key, head.agent
+
     def overdue(self, tenant: str, now: int, marked: int, limit: int) -> Sequence[Head]:
         heads = [
             each.head

@@ -88,6 +88,10 @@ class Shelf(ABC):
         """Sessions by (updated, number), the greatest first; only those below `before`."""
 
     @abstractmethod
+    def names(self, number: int) -> tuple[str, str, str]:
+        """Id, key and agent of a session in a list, as they stand there, damaged or not."""
+
+    @abstractmethod
     def overdue(self, tenant: str, now: int, marked: int, limit: int) -> Sequence[Head]:
         """Sessions whose ttl was over before `now`, and that need to be marked or deleted: those
         without a mark, those marked before `marked`, and those marked after `now`."""

@@ -329,7 +329,7 @@ def listed(
         some = shelf.newest(
             tenant, agent=agent, since=since, until=until, before=before, limit=step
         )
-        pairs = zip(some, _summaries(shelf, tenant, some), strict=True)
+        pairs = zip(some, _summaries(shelf, some), strict=True)
         found += [each for each in pairs if _has(each[1].metadata, metadata)] if metadata else pairs
         if len(some) < step:
             break
@@ -350,7 +350,7 @@ def _has(metadata: FrozenDict, wanted: Mapping[str, Any]) -> bool:
     return all(name in metadata and is_same(metadata[name], wanted[name]) for name in wanted)
 
 
-def _summaries(shelf: Shelf, tenant: str, some: Sequence[Listed]) -> list[Summary]:
+def _summaries(shelf: Shelf, some: Sequence[Listed]) -> list[Summary]:
     """What a list shows of these sessions; what is wrong with one is shown in its place."""
     with suppress(HoldfastError, TypeError, ValueError, OverflowError):
         documents = read_all_listed([(body, check) for _, _, _, body, check in some])
@@ -369,13 +369,13 @@ def _summaries(shelf: Shelf, tenant: str, some: Sequence[Listed]) -> list[Summar
         if len(found) == len(some):
             return found
     if len(some) == 1:
-        return [_damaged(shelf, tenant, some[0])]
-    return [found for each in some for found in _summaries(shelf, tenant, [each])]
+        return [_damaged(shelf, some[0])]
+    return [found for each in some for found in _summaries(shelf, [each])]
 
 
-def _damaged(shelf: Shelf, tenant: str, each: Listed) -> Summary:
+def _damaged(shelf: Shelf, each: Listed) -> Summary:
     """What can still be said about a session whose record cannot be shown."""
-    _, id, _, body, check = each
+    number, _, _, body, check = each
     why = "its columns and its record differ"
     try:
         read_listed(body, check, "its record")
@@ -383,11 +383,7 @@ def _damaged(shelf: Shelf, tenant: str, each: Listed) -> Summary:
         why = str(error)
     except TypeError:
         why = "its columns make no sense"
-    name, key, agent = str(id or ""), "", ""
-    with suppress(StoreError):
-        if (head := shelf.find(tenant, name)) is not None:
-            key, agent = head.key, head.agent
-    return Summary(name, key, agent, time_at(0), time_at(0), EMPTY, why)
+    return Summary(*shelf.names(number), time_at(0), time_at(0), EMPTY, why)
 
 
 def found(

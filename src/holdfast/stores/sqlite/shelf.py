@@ -11,6 +11,7 @@ from contextlib import suppress
 from datetime import timedelta
 from hashlib import blake2b
 from itertools import chain
+from typing import Any
 from zlib import crc32
 
 from holdfast.errors import Corrupt
@@ -218,10 +219,17 @@ class SQLiteShelf(Shelf):
         if is_bounded:
             values += [-_EVER if since is None else since, _EVER if until is None else until]
         values += [*((_EVER, _EVER) if before is None else before), limit]
-        statement = sql.NEWEST[agent is not None, is_bounded]
+        return self._even_damaged(sql.NEWEST[agent is not None, is_bounded], values)
+
+    def names(self, number: int) -> tuple[str, str, str]:
+        ((id, key, agent),) = self._even_damaged(sql.FIND_NAMES, [number])
+        return str(id or ""), str(key or ""), str(agent or "")
+
+    def _even_damaged(self, statement: str, values: Sequence[object]) -> list[Any]:
+        """The rows, with text that is none shown as far as it goes."""
         try:
             return self._db.execute(statement, values).fetchall()
-        except sqlite3.OperationalError:  # text that is none, in a damaged row: shown as it is
+        except sqlite3.OperationalError:
             self._db.text_factory = _damaged_text
             try:
                 return self._db.execute(statement, values).fetchall()
