@@ -87,7 +87,7 @@ VAGUE_CODES: tuple[tuple[Kind, str], ...] = (
     (
         InvalidRequest,
         """
-        invalid_request_error INVALID_ARGUMENT invalid-argument bad_request BadRequestError
+        invalid_request_error INVALID_ARGUMENT bad_request BadRequestError
         NOT_FOUND FAILED_PRECONDITION OUT_OF_RANGE ValidationException invalid_prompt
         """,
     ),
