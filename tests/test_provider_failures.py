@@ -266,6 +266,7 @@ def test_no_recorded_rate_limit_is_a_context_overflow_under_any_status():
         (429, said("You exceeded your quota", code="insufficient_quota"), AuthError),
         (402, said("Insufficient Balance", code="invalid_request_error"), AuthError),
         (401, {"message": "Bad credentials"}, AuthError),
+        (400, said("This organization has been disabled."), AuthError),
         (403, b"", AuthError),
         # limits in a time
         (429, b"", RateLimited),
@@ -434,7 +435,9 @@ def test_what_users_and_models_wrote_is_not_taken_for_the_service():
             None,
             1048576,
         ),
+        ("Requested token count exceeds the model's maximum context length of 9 tokens", None, 9),
         ("Your input exceeds the context window of this model.", None, None),
+        ("The number of tokens exceeds the context length of this model", None, None),
     ],
 )
 @pytest.mark.parametrize("status", [400, 413, 200, 500])
@@ -454,6 +457,8 @@ def test_an_overflow_says_how_much_was_sent_and_how_much_fits(sentence, found, m
             "minute (org: x, model: claude-opus-4-20250514). Please reduce the prompt length or "
             "the maximum tokens requested, or try again later."
         ),
+        "Rate limit of 64000 per 60s exceeded for UserByModelByMinuteTokens. Please wait 9 s.",
+        "qwen3-coder is temporarily rate-limited upstream: context length 262144 tokens",
         "Number of request tokens has exceeded your per-minute rate limit",
         (
             "Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit "
@@ -533,6 +538,10 @@ NOW_S = 1_792_567_680.0  # Wed, 21 Oct 2026 07:28:00 GMT
         ({}, said("Please try again in 174ms. Visit"), 0.174),
         ({}, said("Please try again in 1m26.4s. Visit"), 86.4),
         ({}, said("Please retry after 26 seconds."), 26.0),
+        ({}, said("x", type="usage_limit_reached", resets_in_seconds=3600), 3600.0),
+        ({}, said("x", retry_after=2.5), 2.5),
+        ({}, said("Please wait 4321 seconds before retrying."), 4321.0),
+        ({}, f"Claude AI usage limit reached|{int(NOW_S) + 60}", 60.0),
         ({}, said("Your quota will reset after 161h39m41s."), 581981.0),
         ({}, said("You will regain access on 2026-10-21 at 07:30 UTC."), 120.0),
         ({"x-ratelimit-reset-tokens": "6m0s"}, b"", 360.0),
@@ -556,6 +565,8 @@ NOW_S = 1_792_567_680.0  # Wed, 21 Oct 2026 07:28:00 GMT
         ({"retry-after": "9" * 400}, b"", None),
         ({"x-ratelimit-reset-tokens": "?"}, b"", None),
         ({}, said("Please try again later."), None),
+        ({}, said("x", retry_after="soon"), None),
+        ({}, said("x", retry_after=None), None),
         ({}, b"", None),
     ],
 )
@@ -679,6 +690,12 @@ def test_the_detail_is_the_services_own_sentence_on_one_short_line():
     assert "\n" not in error.detail
 
 
+def test_no_control_character_reaches_the_terminal_of_who_reads_it():
+    error = of(400, said("model \x1b[2J\x00 not\u2028found \ud800"))
+
+    assert error.detail == "model [2J not found \ufffd"
+
+
 @pytest.mark.parametrize(
     ("status", "body", "detail"),
     [
@@ -782,6 +799,6 @@ def test_any_answer_gives_an_error_and_never_an_exception(status, headers, body,
     assert type(error) is not ProviderError
     assert str(error)
     assert len(error.detail) <= refusals.DETAIL_LENGTH_MAX
-    assert error.detail.isprintable() or error.detail.encode()
+    assert error.detail.isprintable()
     assert error.retry_after_s is None or 0 <= error.retry_after_s < float("inf")
     assert "sk-abc" not in repr(error)

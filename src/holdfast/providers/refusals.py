@@ -23,12 +23,13 @@ NODES_MAX = 200
 VISITS_MAX = 1_000
 
 _INSIDE = (
-    *("error", "errors", "response", "detail", "details", "message", "innererror", "metadata"),
+    *("message", "error", "errors", "detail", "details", "response", "innererror", "metadata"),
     *("raw", "incomplete_details", "promptFeedback"),
 )
 _CODES = ("type", "code", "status", "reason", "blockReason", "error_type", "error_code", "__type")
 _SENTENCES = ("message", "error", "errors", "detail", "details", "msg", "raw", "error_message")
 _STATUSES = ("code", "status", "status_code", "statusCode")
+_DELAYS = ("retryDelay", "retry_after", "retry_after_seconds", "resets_in_seconds")
 _BODY_IDS = ("request_id", "requestId", "request-id")
 _HEADER_IDS = (
     *("request-id", "x-request-id", "apim-request-id", "x-ms-request-id", "x-goog-request-id"),
@@ -65,7 +66,7 @@ class Refusal(NamedTuple):
     sentences: tuple[str, ...] = ()
     codes: frozenset[str] = frozenset()
     statuses: tuple[int, ...] = ()
-    delays: tuple[str, ...] = ()  # Google's RetryInfo, such as "48s"
+    delays: tuple[str, ...] = ()  # such as "48s", from Google's RetryInfo
     request_id: str | None = None
     is_html: bool = False
     is_empty: bool = False
@@ -89,7 +90,7 @@ def read(headers: Mapping[str, str], body: object) -> Refusal:
         sentences=tuple(found.sentences),
         codes=frozenset(squeezed(code) for code in found.codes),
         statuses=tuple(_statuses(found.nodes)),
-        delays=tuple(str(n["retryDelay"])[:40] for n in found.nodes if "retryDelay" in n),
+        delays=tuple(_delays(found.nodes)),
         request_id=next(usable, None),
         is_html=found.is_html,
         is_empty=found.is_empty,
@@ -196,12 +197,19 @@ def _statuses(nodes: list[Mapping[Any, Any]]) -> Iterator[int]:
                 yield int(value)
 
 
+def _delays(nodes: list[Mapping[Any, Any]]) -> Iterator[str]:
+    for node in nodes:
+        for value in (str(node[name])[:40] for name in _DELAYS if name in node):
+            yield value if value[-1:].isalpha() else f"{value}s"
+
+
 def _ids(nodes: list[Mapping[Any, Any]]) -> list[object]:
     return [node[name] for node in nodes for name in _BODY_IDS if name in node]
 
 
 def _line(words: str) -> str:
-    """One line, mended and cut behind a whole word, so that no half of a key is left over."""
+    """One printable line, cut behind a whole word, so that no half of a key is left over."""
     if len(words) > SENTENCE_LENGTH_MAX:
         words = words[:SENTENCE_LENGTH_MAX].rpartition(" ")[0] or "(a long text without words)"
-    return " ".join(text.mend(words)[0].split())
+    mended = text.mend(words)[0]
+    return " ".join("".join(c if c.isprintable() else " " for c in mended).split())

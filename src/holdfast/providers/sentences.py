@@ -115,7 +115,7 @@ SEEN: tuple[Seen, ...] = (
     ),
     Seen(
         RateLimited,
-        r"\brate[- ]limit (?:reached|exceeded|error)|"
+        r"\brate[- ]limit(?:ed| reached| exceeded| error| of \d+ per)\b|"
         r"\b(?:exceed\w*|hit|over) (?:\S+ ){0,3}rate limit",
         "This request would exceed your account's rate limit. Please try again later.",
         "Anthropic, 429",
@@ -201,6 +201,12 @@ SEEN: tuple[Seen, ...] = (
         "This request requires more credits, or fewer max_tokens. You requested up to 65536 "
         "tokens, but can only afford 6666.",
         "OpenRouter, 402",
+    ),
+    Seen(
+        AuthError,
+        r"\borganization has been disabled\b|\buser location is not supported\b",
+        "User location is not supported for the API use.",
+        "Gemini, 400",
     ),
     # The answer
     Seen(
@@ -346,10 +352,29 @@ SEEN: tuple[Seen, ...] = (
     ),
     Seen(
         ContextOverflow,
-        r"\binput length \(?<found>\)? exceeds (?:the )?(?:model's )?maximum "
+        r"\b(?:input length \(?<found>\)?|token count) exceeds (?:the )?(?:model's )?maximum "
         r"(?:context length|allowed input length)(?: \(| of )<max>",
         "Input length (265330) exceeds model's maximum context length (262144).",
         "compatible servers, 400",
+    ),
+    Seen(
+        ContextOverflow,
+        r"\binput prompt \(<found> tokens\) is too long and exceeds limit of <max>",
+        "Input prompt (2664 tokens) is too long and exceeds limit of 2048",
+        "vLLM, 400",
+    ),
+    Seen(
+        ContextOverflow,
+        r"\bfirst <found> tokens when context the overflows\b.{0,60}\blength of only <max> tokens",
+        "Trying to keep the first 9000 tokens when context the overflows. However, the model is "
+        "loaded with context length of only 4096 tokens, which is not enough.",
+        "LM Studio, 400",
+    ),
+    Seen(
+        ContextOverflow,
+        r"\brange of input length should be \[1, <max>\]",
+        "Range of input length should be [1, 129024]",
+        "DashScope, 400",
     ),
     Seen(
         ContextOverflow,
@@ -361,7 +386,7 @@ SEEN: tuple[Seen, ...] = (
         ContextOverflow,
         r"\b(?:greater than the context length|context window exceeds limit|"
         r"input is too long for requested model|reduce the length of the messages or completion|"
-        r"context length exceeded)\b",
+        r"context length exceeded|exceeds the context length)\b",
         "Please reduce the length of the messages or completion.",
         "Groq, 400; LM Studio, MiniMax and Bedrock in other words",
     ),

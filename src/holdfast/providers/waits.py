@@ -26,8 +26,11 @@ _PIECE = re.compile(
     re.IGNORECASE,
 )
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-_ANNOUNCED = re.compile(r"\b(?:try again|retry|resets?)\s(?:in|after)\b", re.IGNORECASE)
+_ANNOUNCED = re.compile(
+    r"\b(?:(?:try again|retry|resets?)\s(?:in|after)|please wait)\b", re.IGNORECASE
+)
 _REGAIN = re.compile(r"\bregain access on (\d{4}-\d\d-\d\d) at (\d\d:\d\d) UTC")
+_UNTIL = re.compile(r"\blimit reached\|(\d{10})\b")
 _RESETS = re.compile(r"(?:x|anthropic)-ratelimit-(?:reset(?P<what>-.+)?|(?P<kind>.+)-reset)")
 _EPOCH_S = 1e9  # smaller numbers are spans, larger ones are moments
 _EPOCH_MS = 1e11
@@ -66,7 +69,10 @@ def _said_s(sentence: str, now_s: float) -> float | None:
     if announced:
         return _duration_s(sentence, announced.end())
     regain = _REGAIN.search(sentence)
-    return _moment_s(f"{regain[1]}T{regain[2]}Z", now_s) if regain else None
+    if regain:
+        return _moment_s(f"{regain[1]}T{regain[2]}Z", now_s)
+    until = _UNTIL.search(sentence)  # the Claude CLI
+    return _span_s(until[1], now_s) if until else None
 
 
 def _span_s(value: str, now_s: float) -> float | None:
