@@ -1,6 +1,7 @@
 """What a service's refusal is, as one of our errors.
 
-`failure` looks at three things, in this order, and the first that knows decides:
+`failure` looks at three things, in this order, and the first that knows decides (the tables of the
+first two are in `sentences.py`):
 
 1. CODES, the word that a vendor gives to the kind of error (`type`, `code`, `status`, `reason`).
    Words that say little, such as `invalid_request_error`, are asked only after all else.
