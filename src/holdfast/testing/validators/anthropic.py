@@ -55,7 +55,8 @@ def problems(body: Any) -> list[Problem]:
 def _settings(request: Node) -> None:
     request["model"].filled()
     if request["max_tokens"].expect("integer"):
-        request["max_tokens"].between(1)
+        # "Set to `0` to populate the prompt cache without generating a response."
+        request["max_tokens"].between(0)
     request["temperature"].between(0, 1)
     request["top_p"].between(0, 1)
     request["top_k"].between(0, kind="integer")
@@ -179,6 +180,9 @@ def _tool_choice(request: Node) -> None:
 
 def _system(system: Node) -> None:
     if system.maybe("string", "array"):
+        if system.text and not system.text.strip():
+            # "system: text content blocks must contain non-whitespace text"
+            system.wrong("blank-text", "this text has no visible character")
         for block in system:
             if block.expect("object") and block["type"].among({"text"}, "block-not-allowed"):
                 blocks.check(block)
@@ -204,6 +208,9 @@ def _messages(request: Node) -> None:
         id.wrong("duplicate-call-id", f"there are two calls with the id {id.text!r}")
     for before, message in zip([None, *messages], messages, strict=False):
         _results_belong(message, before)
+        if before and message["role"].text == "system" and before["role"].text != "user":
+            # "accepts role: "system" messages immediately after a user turn"
+            message["role"].wrong("system-out-of-turn", "it follows a message of the user")
     for message, after in zip(messages, [*messages[1:], None], strict=True):
         _calls_are_answered(message, after)
     _server_pairs(messages)

@@ -40,10 +40,9 @@ DATA = {
 BESIDE_DATA = {"thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata"}
 BY_MODEL = {"functionCall", "executableCode", "codeExecutionResult", "toolCall", "toolResponse"}
 
-# "Invalid function name. Must start with a letter or an underscore. Must be alphameric (a-z, A-Z,
-# 0-9), underscores (_), dots (.) or dashes (-), with a maximum length of 64." Newer pages say
-# 128 and allow colons; the shorter one is taken everywhere.
-NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
+# "Invalid function name. Must start with a letter or an underscore. Must be alphanumeric (a-z, A-Z,
+# 0-9), underscores (_), dots (.), colons (:), or dashes (-), with a maximum length of 128."
+NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
 MODES = {"AUTO", "ANY", "NONE", "VALIDATED", "MODE_UNSPECIFIED"}
 LEVELS = {"minimal", "low", "medium", "high", "thinking_level_unspecified"}
 STOPS_MAX = 5

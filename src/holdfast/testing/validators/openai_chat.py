@@ -46,7 +46,6 @@ PARTS = {
 PARTICIPANT = re.compile(r"[^\s<|\\/>]{1,64}")
 CALL_ID_MAX = 40
 CALLS_MAX = 128
-DESCRIPTION_MAX = 1024
 STOPS_MAX = 4
 # "Unsupported value: 'messages[0].role' does not support 'system' with this model."
 NO_SYSTEM = ("o1-mini", "o1-preview")
@@ -128,7 +127,7 @@ def _tools(request: Node, *, lenient: bool) -> None:
     if request["functions"].maybe("array"):
         for function in request["functions"]:
             if function.expect("object"):
-                shared.function(function)
+                shared.function(function, shared.NAME)
     _tool_choice(request["tool_choice"], {name.text for name in names}, lenient=lenient)
 
 
@@ -137,11 +136,7 @@ def _tool(tool: Node) -> None:
     if not tool[kind].expect("object"):
         return
     if kind == "function":
-        shared.function(tool["function"])
-        if len(tool["function"]["description"].text) > DESCRIPTION_MAX:
-            # "Invalid 'tools[0].function.description': string too long. Expected a string with
-            # maximum length 1024"
-            tool["function"]["description"].wrong("too-long", f"more than {DESCRIPTION_MAX}")
+        shared.function(tool["function"], shared.NAME)
         return
     tool["custom"]["name"].matches(shared.NAME, "tool-name")
     if tool["custom"]["format"].maybe("object"):

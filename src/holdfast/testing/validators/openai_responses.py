@@ -6,9 +6,9 @@ one (`_item`), then as a list: each call has its output behind it and each outpu
 it, and reasoning stands before the item it led to. Sentences in quotation marks are the vendor's.
 
 `lenient` is for servers that speak this wire and are neither OpenAI nor Azure (xAI, DeepSeek, ...).
-They are known to take fields of their own, ids in a form of their own, and reasoning with its text and
-no encrypted content. One rule is added: an assistant's message between a call and its output
-ends the turn for them ("No tool output found for tool call call-a."), which OpenAI allows,
+They are known to take fields of their own, ids in a form of their own, and reasoning with its
+text and no encrypted content. One rule is added: an assistant's message between a call and its
+output ends the turn for them ("No tool output found for tool call call-a."), which OpenAI allows,
 because its own models answer like that.
 """
 
@@ -146,9 +146,9 @@ def _tools(request: Node) -> None:
         if not tool.expect("object") or not tool["type"].among(TOOL_TYPES, "unknown-tool-type"):
             continue
         if tool["type"].value == "function":
-            shared.function(tool)
+            shared.function(tool, shared.LONG_NAME)
         elif tool["type"].value == "custom":
-            tool["name"].matches(shared.NAME, "tool-name")
+            tool["name"].matches(shared.LONG_NAME, "tool-name")
         elif tool["type"].value == "mcp":
             tool["server_label"].filled()
             if not tool["connector_id"].here:
@@ -212,7 +212,7 @@ def _id(id: Node, kind: str) -> None:
 def _call(item: Node, kind: str) -> None:
     _call_id(item["call_id"])
     if kind in {"function_call", "custom_tool_call"}:
-        item["name"].matches(shared.NAME, "tool-name")
+        item["name"].matches(shared.LONG_NAME, "tool-name")
         item["arguments" if kind == "function_call" else "input"].expect("string")
 
 

@@ -11,8 +11,12 @@ from collections.abc import Iterator
 from holdfast.testing.validators.base import Node
 
 # "string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'."
+# Chat Completions: "with a maximum length of 64". Responses: "string too long. Expected a string
+# with maximum length 128".
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+LONG_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 TOOLS_MAX = 128
+DESCRIPTION_MAX = 1_048_576
 EFFORTS = {"none", "minimal", "low", "medium", "high", "xhigh", "max"}
 TIERS = {"auto", "default", "flex", "scale", "priority"}
 VERBOSITIES = {"low", "medium", "high"}
@@ -58,10 +62,13 @@ def needs_tools(request: Node, *, lenient: bool) -> None:
             request[field].wrong("only-with-tools", "there are no tools")
 
 
-def function(tool: Node) -> None:
+def function(tool: Node, names: re.Pattern[str]) -> None:
     """Check a function as both wires describe it: name, description, parameters, strict."""
-    tool["name"].matches(NAME, "tool-name")
-    tool["description"].maybe("string")
+    tool["name"].matches(names, "tool-name")
+    if tool["description"].maybe("string") and len(tool["description"].text) > DESCRIPTION_MAX:
+        # "Invalid 'tools[0].function.description': string too long. Expected a string with
+        # maximum length 1048576". It was 1024 once, and longer ones are taken now.
+        tool["description"].wrong("too-long", f"more than {DESCRIPTION_MAX} characters")
     tool["strict"].maybe("boolean")
     parameters = tool["parameters"]
     if not parameters.maybe("object"):
