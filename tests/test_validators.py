@@ -579,6 +579,9 @@ ACCEPTED = [
     ("anthropic", {"tools[0].cache_control": {**MARK, "ttl": "1h"}}),
     ("anthropic", {"max_tokens": 0, **NO_THINKING}),
     ("anthropic", {"system": []}),
+    ("anthropic", {"messages[3].content[2]": {**SEARCH, "id": "srvtoolu_2"},
+                   "messages[3].content[1].caller": {
+                       "type": "code_execution_20250825", "tool_id": "srvtoolu_2"}}),
     ("openai-chat", {"messages[4]": {"role": "assistant", "content": ""}}),
     ("openai-chat", {"messages[2].tool_calls[0].function.arguments": "not JSON"}),
     ("openai-chat", {"tools[0].function.strict": False, f"{STRICT}.additionalProperties": GONE}),

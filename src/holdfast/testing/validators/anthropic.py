@@ -304,6 +304,8 @@ def _server_pairs(messages: list[Node]) -> None:
     for message in messages:
         for block in message["content"]:
             kind = block["type"].text
+            # Code that itself calls a tool of the program goes on when it has the result.
+            answered.add(block["caller"]["tool_id"].text if kind == "tool_use" else "")
             if kind in BY_SERVER:
                 calls[block["id"].text] = block
             elif kind.endswith("_tool_result") and message["role"].text == "assistant":

@@ -124,16 +124,16 @@ def _strict_part(part: Node) -> int:
     if part["additionalProperties"].value is not False:
         # "In context=(), 'additionalProperties' is required to be supplied and to be false."
         part["additionalProperties"].wrong("strict-additional", "this must be there and be false")
-    required = part["required"].value if part["required"].is_a("array") else []
-    missing = [key for key in part["properties"].keys if key not in required]
+    properties = part["properties"].keys
+    required = {key.text for key in part["required"]}
+    missing = [key for key in properties if key not in required]
     if missing:
         # "'required' is required to be supplied and to be an array including every key in
         # properties. Missing 'a'."
         part["required"].wrong("strict-required", f"{', '.join(missing)} must be required too")
-    unknown = [key for key in required if key not in part["properties"].keys]
-    if unknown:
-        part["required"].wrong("strict-required", f"{len(unknown)} of them are no properties")
-    return len(part["properties"].keys)
+    if unknown := sorted(required.difference(properties)):
+        part["required"].wrong("strict-required", f"{', '.join(unknown)}: no such properties")
+    return len(properties)
 
 
 def _arrays_have_items(schema: Node) -> None:
