@@ -482,6 +482,8 @@ GOOGLE_CASES = [
         "contents[0].parts[1]": {"fileData": {"fileUri": "", "mimeType": "image/png"}}}),
     ("unknown-value", "toolConfig.functionCallingConfig.mode", {
         "toolConfig.functionCallingConfig.mode": "auto"}),
+    ("unknown-value", "generationConfig.thinkingConfig.thinkingLevel", {
+        "generationConfig.thinkingConfig": {"thinking_level": "deep"}}),
     ("out-of-range", "generationConfig.temperature", {"generationConfig.temperature": 2.1}),
     ("out-of-range", "generationConfig.topP", {"generationConfig.top_p": -1}),
     ("bad-base64", "contents[0].parts[1].inlineData.data", {

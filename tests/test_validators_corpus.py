@@ -125,6 +125,53 @@ def test_every_request_that_was_refused_for_its_structure_has_a_problem(subtests
     assert caught > 0
 
 
+def without_one(value):
+    """Copies of `value`, each without one of its calls or one of its results."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            for less in without_one(inner):
+                yield {**value, key: less}
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            if is_half_of_a_pair(inner):
+                yield value[:number] + value[number + 1 :]
+            for less in without_one(inner):
+                yield value[:number] + [less] + value[number + 1 :]
+
+
+def is_half_of_a_pair(item):
+    if not isinstance(item, dict):
+        return False
+    of_google = {"functionCall", "function_call", "functionResponse", "function_response"}
+    types = {"tool_use", "tool_result", "function_call", "function_call_output"}
+    is_chat_call = item.get("type") == "function" and "id" in item
+    return (
+        is_chat_call
+        or item.get("role") == "tool"
+        or bool(of_google.intersection(item) or types.intersection([item.get("type")]))
+    )
+
+
+@needs_traffic
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_call_or_a_result_taken_out_of_an_accepted_request_is_missed(folder, subtests):
+    """
+    But for two cases, where the other half is not in the body: the server has it, or it is
+    the search for a tool.
+    """
+    tried = 0
+    for each in exchanges_of(folder):
+        elsewhere = {"previous_response_id", "conversation"}.intersection(each.body)
+        if each.status >= 400 or elsewhere or "tool_search_call" in json.dumps(each.body):
+            continue
+        for number, body in enumerate(without_one(each.body)):
+            tried += 1
+            with subtests.test(file=each.file, number=each.number, taken=number):
+                assert each._replace(body=body).problems() != []
+
+    assert tried > 10
+
+
 @needs_traffic
 def test_the_odd_requests_are_still_there():
     files = {path.name for folder in FOLDERS for path in (TRAFFIC / folder).glob("*.json")}

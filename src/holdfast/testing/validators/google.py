@@ -135,10 +135,9 @@ def _config(config: Proto) -> None:
     if thinking.maybe("object"):
         thinking.known({"includeThoughts", "thinkingBudget", "thinkingLevel"})
         thinking["thinkingBudget"].between(-1, kind="integer")
-        if thinking["thinkingLevel"].is_a("string"):
-            Node(thinking["thinkingLevel"].text.lower(), thinking.path, thinking.found).among(
-                LEVELS
-            )
+        level = thinking["thinkingLevel"]
+        if level.is_a("string") and level.text.lower() not in LEVELS:  # both cases are taken
+            level.wrong("unknown-value", f"{level.text!r} is none of {', '.join(sorted(LEVELS))}")
         if thinking["thinkingBudget"].here and thinking["thinkingLevel"].here:
             # "You can only set only one of thinking budget and thinking level."
             thinking.wrong("two-limits", "there are a budget and a level of thinking")

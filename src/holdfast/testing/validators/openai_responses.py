@@ -5,6 +5,10 @@ The input is a list of items: messages, what the model did (calls, reasoning), w
 one (`_item`), then as a list: each call has its output behind it and each output its call before
 it, and reasoning stands before the item it led to. Sentences in quotation marks are the vendor's.
 
+One rule needs more than the body and is left out: where the server remembers that reasoning led
+to an item, the item is refused without it ("Item 'fc_1' of type 'function_call' was provided
+without its required 'reasoning' item"). A renderer that keeps ids keeps the reasoning as well.
+
 `lenient` is for servers that speak this wire and are neither OpenAI nor Azure (xAI, DeepSeek, ...).
 They are known to take fields of their own, ids in a form of their own, and reasoning with its
 text and no encrypted content. One rule is added: an assistant's message between a call and its
