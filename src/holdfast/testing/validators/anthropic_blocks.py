@@ -15,7 +15,7 @@ IMAGES = {"image/jpeg", "image/png", "image/gif", "image/webp"}
 ID = re.compile(r"[a-zA-Z0-9_-]+")
 # "server_tool_use.id: String should match pattern '^srvtoolu_[a-zA-Z0-9_]+$'"
 SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
-# "tool_use.name: String should have at most 200 characters"
+# The published schema: minLength 1, maxLength 200.
 CALL_NAME = re.compile(r".{1,200}", re.DOTALL)
 
 ALLOWED = {

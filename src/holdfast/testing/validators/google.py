@@ -152,7 +152,7 @@ def _response_schema(config: Proto) -> None:
     for schema in schemas:
         schema.expect("object")
         if config["responseMimeType"].text not in {"application/json", "text/x.enum"}:
-            # "Response schema is only supported with response mime type: application/json"
+            # The reference wants a compatible responseMimeType beside a schema.
             schema.wrong("schema-without-mime-type", "responseMimeType must be application/json")
     if len(schemas) > 1:
         schemas[1].wrong("two-schemas", "there are two schemas for the answer")
@@ -167,7 +167,7 @@ def _system(system: Proto) -> None:
         system["parts"].wrong("empty-content", "an instruction has at least one part")
     for part in system["parts"].each():
         if part.names != ["text"]:
-            # "system instruction only supports text"
+            # The reference says of systemInstruction: "Currently, text only."
             part.wrong("part-not-allowed", "a system instruction holds text alone")
         else:
             part["text"].expect("string")
@@ -233,11 +233,11 @@ def _tool_config(config: Proto, names: set[str]) -> None:
         config["mode"].among(MODES)
     allowed = config["allowedFunctionNames"].each()
     if allowed and config["mode"].text not in {"ANY", "VALIDATED"}:
-        # "allowed_function_names should only be set when the Mode is ANY or VALIDATED"
+        # "This should only be set when the Mode is ANY or VALIDATED."
         config["allowedFunctionNames"].wrong("names-without-mode", "this needs mode ANY")
     for name in allowed:
         if name.expect("string") and name.text not in names:
-            # "allowed_function_names contains [x], but only [y] are provided"
+            # "Function names should match [FunctionDeclaration.name]."
             name.wrong("unknown-tool", f"there is no function {name.text!r}")
 
 
@@ -331,7 +331,8 @@ def _turns(contents: list[Proto]) -> None:
             content.wrong("call-out-of-turn", "a call follows the user or a response")
         before = content
     if before is not None and _role(before) == "model":
-        # "Please ensure that multiturn requests end with a user turn or a function response turn."
+        # "Please ensure that single turn requests end with a user role or the role field is empty."
+        # Of longer ones nothing is published; there is nothing to answer in them either.
         before.wrong("last-not-user", "the last content is the user's")
 
 

@@ -110,14 +110,14 @@ def _settings(request: Node, *, lenient: bool) -> None:
     if not request["prompt"].here:
         request["model"].filled()
     if request["previous_response_id"].here and request["conversation"].here:
-        # "Mutually exclusive parameters"
+        # The reference: previous_response_id "cannot be used in conjunction with conversation".
         request["conversation"].wrong("two-histories", "previous_response_id is set as well")
     request["instructions"].maybe("string")
     # "integer below minimum value. Expected a value >= 16"
     request["max_output_tokens"].between(OUTPUT_TOKENS_MIN, kind="integer")
     request["truncation"].maybe_among({"auto", "disabled"})
     if request["background"].value is True and request["store"].value is False:
-        # "Background mode requires 'store' to be true."
+        # What runs in the background is kept, to be asked for later.
         request["background"].wrong("background-not-stored", "this needs store to be true")
     if request["reasoning"].maybe("object") and not lenient:
         request["reasoning"]["effort"].maybe_among(shared.EFFORTS)
