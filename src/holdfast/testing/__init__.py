@@ -1,10 +1,11 @@
 """Tools for testing what is built on holdfast, and holdfast itself.
 
-| module     | what it gives you                                                               |
-|------------|---------------------------------------------------------------------------------|
-| `contract` | `StoreContract`: subclass it, and pytest runs every promise against your store  |
-| `journal`  | writes down what the clients of a run did                                       |
-| `checker`  | judges such a run: lost, doubled, reordered, stale, mixed up                    |
+| module       | what it gives you                                                               |
+|--------------|---------------------------------------------------------------------------------|
+| `contract`   | `StoreContract`: subclass it, and pytest runs every promise against your store  |
+| `journal`    | writes down what the clients of a run did                                       |
+| `checker`    | judges such a run: lost, doubled, reordered, stale, mixed up                    |
+| `validators` | judges a request: would the vendor accept it?                                   |
 """
 
 import sys
