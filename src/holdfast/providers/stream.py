@@ -94,7 +94,7 @@ class _Stream(Generic[Item]):
 
     @property
     def left_over(self) -> bytes:
-        """The bytes of the item that has begun and has not ended, without its line ends' CRs."""
+        """The bytes of the item that has begun and has not ended; of an event, with LF for CR."""
         return self._mark or bytes(self._begun)
 
     @property
@@ -153,6 +153,7 @@ class EventStream(_Stream[Event]):
             text = bytes(begun)
             begun.clear()
         *blocks, last = text.split(b"\n\n")
+        del text  # a large event would be held once more
         for block in blocks:
             if len(block) > self.size_max:
                 self._check(len(block.lstrip(b"\n")))
@@ -160,10 +161,14 @@ class EventStream(_Stream[Event]):
             if block.startswith(b"data: ") and NEWLINE not in block:
                 items.append(_made(Event, (MESSAGE, block[6:])))
                 continue
-            name, _, data = block.partition(b"\n")
-            if name.startswith(b"event: ") and data.startswith(b"data: ") and NEWLINE not in data:
-                event_name = name[7:].decode("utf-8", "replace") or MESSAGE
-                items.append(_made(Event, (event_name, data[6:])))
+            cut = block.find(b"\n") + 1
+            if (
+                block.startswith(b"data: ", cut)
+                and block.startswith(b"event: ")
+                and block.find(b"\n", cut) < 0
+            ):
+                name = block[7 : cut - 1].decode("utf-8", "replace") or MESSAGE
+                items.append(_made(Event, (name, block[cut + 6 :])))
             elif event := _event(block):
                 items.append(event)
         if last:
