@@ -61,6 +61,7 @@ def whole(text):
         (b"event: \ndata: {}\n\n", [("message", b"{}")]),
         (b"event: a\ndata: 1\n\ndata: 2\n\n", [("a", b"1"), ("message", b"2")]),
         (b"data: a\ndata: b\n\n", [("message", b"a\nb")]),
+        (b"data:  a\ndata:b\nevent:  c\n\n", [(" c", b" a\nb")]),
         (b"event: x\ndata: a\ndata: b\n\n", [("x", b"a\nb")]),
         (b"data: a\n: c\ndata\ndata:b\n\n", [("message", b"a\n\nb")]),
         # The example of the standard: one event with no text, one with a newline.
