@@ -7,6 +7,8 @@ from holdfast.messages import Message
 
 TIMED_OUT = "[This response was interrupted due to a timeout]"
 COMPACTED = "[Compacted Summary]\n"
+UNANSWERED = "No result: the call was cut off before it finished."
+ORPHAN = "[Result of {name}, whose call is not shown]"
 
 
 def timed_out() -> Message:

@@ -1,0 +1,289 @@
+"""Messages as every vendor can take them: each call with its results behind it, nothing empty.
+
+A log keeps what was said, in whatever order it came: calls that were cut off, results that came
+late or twice, or whose call is folded away. `render` makes of any such messages a conversation in
+which
+
+1. only the assistant calls tools, and no two calls have the same id, or an empty one;
+2. behind a message with calls stand their results, one for each call, in the order of the calls,
+   each a tool message of its own;
+3. thinking, and the places of calls among the words, stand in the assistant's messages alone;
+4. roles are today's (`role.canonical`), and every message but a result says something.
+
+It is total: whatever is stored, it raises nothing. It changes as little as it can: a message that
+is right is passed on as it is, the very object, and what was rendered is rendered to itself. What
+it had to change is told in `repairs`; what it made up is marked with `synthetic`.
+
+| repair     | what was wrong, and what is shown                                                 |
+|------------|-----------------------------------------------------------------------------------|
+| unanswered | a call without a result: an error that says so                                    |
+| moved      | a result that stood elsewhere: directly behind its call                           |
+| orphan     | a result without a call, or a second one: as the user's words, if it has any      |
+| renamed    | a call with an id that is taken, or empty: another id, in its result too          |
+| misplaced  | a call, a thought or a place of a call where it cannot stand: not shown           |
+| empty      | a message that says nothing: not shown                                            |
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from holdfast.messages import Content, Message, Result, Role, ToolCall
+from holdfast.notes import ORPHAN, UNANSWERED
+from holdfast.parts import CallRef, Part, Text, Thinking
+
+_CANONICAL = {role: role.canonical for role in Role}
+
+
+class Repair(NamedTuple):
+    """Something that had to be changed: what, in which message, and which call it concerns."""
+
+    what: str
+    message_id: str
+    call_id: str = ""
+
+
+class Rendered(NamedTuple):
+    """Messages that can be sent, and what was done to them."""
+
+    messages: tuple[Message, ...]
+    repairs: tuple[Repair, ...]
+
+
+def render(messages: Iterable[Message]) -> Rendered:
+    """The messages as they can be sent."""
+    work = _Work()
+    for message in messages:
+        work.add(message)
+    return work.done()
+
+
+class _Group:
+    """An assistant's message with calls, and the results that were found for them."""
+
+    __slots__ = ("calls", "ids", "message", "results")
+
+    def __init__(self, message: Message, ids: list[str]) -> None:
+        self.message = message
+        self.calls = message.tool_calls
+        self.ids = ids  # of the calls, as the log has them
+        self.results: list[Message | None] = [None] * len(self.calls)
+
+    def messages(self, repairs: list[Repair]) -> Iterator[Message]:
+        yield self.message
+        for index, (call, result) in enumerate(zip(self.calls, self.results, strict=True)):
+            if result is None:
+                repairs.append(Repair("unanswered", self.message.id, call.id))
+                result = _made(
+                    *(self.message, Role.TOOL, UNANSWERED, "unanswered", index),
+                    tool_call_id=call.id,
+                    name=call.name,
+                    is_error=True,
+                )
+            yield result
+
+
+class _Work:
+    """What was rendered so far."""
+
+    def __init__(self) -> None:
+        self._out: list[Message | _Group] = []
+        self._repairs: list[Repair] = []
+        self._last: _Group | None = None
+        self._groups: dict[str, _Group] = {}  # the latest with a call of this id, as the log has it
+        self._taken: set[str] = set()
+
+    def done(self) -> Rendered:
+        messages: list[Message] = []
+        for each in self._out:
+            if type(each) is _Group:
+                messages += each.messages(self._repairs)
+            else:
+                messages.append(each)  # type: ignore[arg-type]
+        return Rendered(tuple(messages), tuple(self._repairs))
+
+    def add(self, message: Message) -> None:
+        role = _CANONICAL[message.role]
+        if role is Role.TOOL or message.tool_call_id is not None or message.tool_calls:
+            self._add_with_tools(message, role)
+        elif type(message.content) is str and message.content:
+            self._out.append(message if role is message.role else message.replace(role=role))
+        else:
+            self._say(message, role, self._cleaned(message, message.content, role))
+
+    def _add_with_tools(self, message: Message, role: Role) -> None:
+        calls = message.tool_calls if role is Role.ASSISTANT else ()
+        if calls:
+            self._call(message, calls)
+        elif message.calls:
+            self._repairs += [Repair("misplaced", message.id, call.id) for call in message.calls]
+        if any(call.output is not None for call in message.tool_calls):
+            results, is_said = message.results, True
+        else:  # then a tool's message is the result, and so is a user's that names a call
+            is_result = role is Role.TOOL or (
+                role is Role.USER and message.tool_call_id is not None
+            )
+            results, is_said = (message.results, False) if is_result else ((), True)
+        for index, result in enumerate(results):
+            self._answer(message, result, index)
+        if is_said and not calls:
+            role = Role.USER if role is Role.TOOL else role
+            self._say(message, role, self._cleaned(message, message.content, role))
+
+    # What is said
+
+    def _say(self, message: Message, role: Role, content: Content) -> None:
+        """A message without calls and results, if it says anything."""
+        if not content:
+            if message.content or not message.tool_calls:
+                self._repairs.append(Repair("empty", message.id))
+            return
+        plain = message.role is role and content is message.content
+        if not plain or message.tool_calls or message.tool_call_id is not None:
+            message = message.replace(
+                role=role, content=content, tool_calls=(), tool_call_id=None, is_error=False
+            )
+        self._out.append(message)
+
+    def _cleaned(
+        self, message: Message, content: Content, role: Role, ids: dict[str, str] | None = None
+    ) -> Content:
+        """Content of a message, without what cannot stand there, the same if all of it can.
+
+        `ids` has the calls that may be named, with the ids under which they are shown.
+        """
+        if not isinstance(content, tuple):
+            return content or None
+        kept: list[Part] = []
+        ids = {} if ids is None else ids
+        for part in content:
+            if type(part) is Text and not part.text:
+                continue
+            if type(part) is Thinking and role is not Role.ASSISTANT:
+                self._repairs.append(Repair("misplaced", message.id))
+            elif type(part) is CallRef and part.id not in ids:
+                self._repairs.append(Repair("misplaced", message.id, part.id))
+            elif type(part) is CallRef and (new := ids.pop(part.id)) != part.id:
+                kept.append(CallRef(new))
+            else:
+                kept.append(part)
+        return (content if tuple(kept) == content else tuple(kept)) or None
+
+    # Calls
+
+    def _call(self, message: Message, calls: tuple[ToolCall, ...]) -> None:
+        """An assistant's message with calls; one that has its output in it is answered, too."""
+        ids: dict[str, str] = {}
+        made: list[ToolCall] = []
+        for call in calls:
+            id = self._free_id(call.id)
+            if id != call.id:
+                self._repairs.append(Repair("renamed", message.id, call.id))
+            self._taken.add(id)
+            ids.setdefault(call.id, id)
+            plain = id == call.id and call.output is None
+            made.append(call if plain else call.replace(id=id, output=None, is_error=False))
+        content = self._cleaned(message, message.content, Role.ASSISTANT, ids)
+        new = tuple(made)
+        is_same = (
+            all(a is b for a, b in zip(new, calls, strict=True)) and content == message.content
+        )
+        if not is_same or message.role is not Role.ASSISTANT or message.tool_call_id is not None:
+            message = message.replace(
+                role=Role.ASSISTANT, content=content, tool_calls=new, tool_call_id=None
+            )
+        self._last = group = _Group(message, [call.id for call in calls])
+        self._out.append(group)
+        for id in group.ids:
+            self._groups[id] = group
+
+    def _free_id(self, id: str) -> str:
+        if id and id not in self._taken:
+            return id
+        base, number = id or "call", 2 if id else 1
+        while (new := f"{base}-{number}") in self._taken:
+            number += 1
+        return new
+
+    # Results
+
+    def _answer(self, message: Message, result: Result, index: int) -> None:
+        """Put a result, the one of this index in its message, where it belongs."""
+        slot = self._slot_of(result)
+        if slot is None:
+            self._show_orphan(message, result, index)
+            return
+        group, place = slot
+        call = group.calls[place]
+        if group is not self._out[-1]:
+            self._repairs.append(Repair("moved", message.id, call.id))
+        group.results[place] = self._result_message(message, result, index, call)
+
+    def _slot_of(self, result: Result) -> tuple[_Group, int] | None:
+        """Where a result belongs: the latest call of its id, or, if it has none, the next of its
+        name in the last message with calls."""
+        group = self._last if result.call_id is None else self._groups.get(result.call_id)
+        if group is None:
+            return None
+        for index, call in enumerate(group.calls):
+            if result.call_id is None:
+                is_it = result.name in (None, call.name)
+            else:
+                is_it = group.ids[index] == result.call_id
+            if is_it and group.results[index] is None:
+                return group, index
+        return None
+
+    def _result_message(
+        self, message: Message, result: Result, index: int, call: ToolCall
+    ) -> Message:
+        content = self._cleaned(message, result.content, Role.TOOL)
+        is_plain = (
+            message.role is Role.TOOL
+            and message.tool_call_id == call.id
+            and not message.tool_calls
+            and content == (message.content or None)
+        )
+        if is_plain:
+            return message
+        return message.replace(
+            role=Role.TOOL,
+            content=content,
+            tool_calls=(),
+            tool_call_id=call.id,
+            name=result.name or call.name,
+            is_error=result.is_error,
+            id=f"{message.id}:{index}" if message.tool_calls else message.id,
+        )
+
+    def _show_orphan(self, message: Message, result: Result, index: int) -> None:
+        self._repairs.append(Repair("orphan", message.id, result.call_id or ""))
+        content = self._cleaned(message, result.content, Role.USER)
+        if not content:
+            return
+        title = ORPHAN.format(name=result.name or "a tool")
+        content = f"{title}\n{content}" if isinstance(content, str) else (Text(title), *content)
+        self._out.append(_made(message, Role.USER, content, "orphan", index))
+
+
+def _made(
+    source: Message,
+    role: Role,
+    content: Content,
+    synthetic: str,
+    index: int,
+    *,
+    tool_call_id: str | None = None,
+    name: str | None = None,
+    is_error: bool = False,
+) -> Message:
+    """A message that nobody said; the same one whenever it is made."""
+    return Message(
+        role,
+        content,
+        tool_call_id=tool_call_id,
+        name=name,
+        is_error=is_error,
+        id=f"{source.id}:{index}:{synthetic}",
+        timestamp=source.timestamp,
+        synthetic=synthetic,
+    )
