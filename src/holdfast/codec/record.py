@@ -110,7 +110,7 @@ def read_records(records: Sequence[bytes]) -> list[Entry]:
     except _UNREADABLE:
         found = []
     entries = [_entry(each) for each in found]
-    if len(entries) != len(records) or None in entries:
+    if len(entries) != len(records) or not all(entries):
         return [read_record(each) for each in records]
     return entries  # type: ignore[return-value]
 

@@ -168,10 +168,12 @@ class MemoryShelf(Shelf):
 
     def fields(
         self, head: Head, branch: int, after: int, last: int, lowest: int
-    ) -> Iterator[Fields]:
-        for row in self.rows(head, branch, after, last):
-            if row.position >= lowest:
-                yield row.seq, row.check, row.payload if row.holes is None else None
+    ) -> Iterator[Sequence[Fields]]:
+        yield [
+            (row.seq, row.check, row.payload if row.holes is None else None)
+            for row in self.rows(head, branch, after, last)
+            if row.position >= lowest
+        ]
 
     def rows_after(self, head: Head, after: int, limit: int) -> Sequence[Row]:
         rows = self._sessions[head.number].rows

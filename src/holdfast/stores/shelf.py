@@ -127,9 +127,9 @@ class Shelf(ABC):
     @abstractmethod
     def fields(
         self, head: Head, branch: int, after: int, last: int, lowest: int
-    ) -> Iterator[Fields]:
+    ) -> Iterator[Sequence[Fields]]:
         """Of the entries of one branch with seqs above `after` up to `last`, those at positions
-        from `lowest` on, in order."""
+        from `lowest` on, in order, and some at a time."""
 
     @abstractmethod
     def rows(self, head: Head, branch: int, after: int, last: int) -> Iterator[Row]:

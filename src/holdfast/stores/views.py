@@ -7,7 +7,6 @@ as if it were not. `problems` also goes along the chain.
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -40,7 +39,6 @@ from holdfast.stores.shelf import Fields, Listed, Shelf
 from holdfast.stores.values import Chunk, Draft, Found, Page, Problem, Record, Stored, Summary
 
 LIST_STEP = 256
-WALK_STEP = 512
 _read_draft = msgspec.json.Decoder(FrozenDict, dec_hook=decode_hook).decode
 
 
@@ -199,7 +197,7 @@ def _walk(
     fields = shelf.fields(head, stretch.branch, after, stretch.last, lowest)
     starts, spread = chain.STARTS, chain.SPREAD
     start_of_message, add = starts["message"], found.append
-    while rows := list(islice(fields, WALK_STEP)):
+    for rows in fields:
         said: Sequence[Any] = _said(shelf, head, rows, highest)
         for (seq, check, payload), entry in zip(rows, said, strict=True):
             if type(entry) is Message:

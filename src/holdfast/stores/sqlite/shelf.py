@@ -31,6 +31,7 @@ from holdfast.stores.values import Appended
 _EVER = 2**63 - 1
 _MS = timedelta(milliseconds=1)
 _FETCH_MAX = 256
+_READ_STEP = 512
 _flatten = chain.from_iterable
 _FIELDS = 18  # of a Head and its check, in a row that goes on with a branch
 
@@ -287,14 +288,14 @@ class SQLiteShelf(Shelf):
 
     def fields(
         self, head: Head, branch: int, after: int, last: int, lowest: int
-    ) -> Iterator[Fields]:
+    ) -> Iterator[Sequence[Fields]]:
         self.flush()
         if head.branches == 1 and lowest < 0:  # whole logs, mostly: each condition costs time
             found = self._db.execute(sql.FIND_ALL_FIELDS, (head.number, after, last))
         else:
             found = self._db.execute(sql.FIND_FIELDS, (head.number, branch, after, last, lowest))
         self._cursors.append(found)
-        return found
+        return iter(lambda: found.fetchmany(_READ_STEP), [])
 
     def rows(self, head: Head, branch: int, after: int, last: int) -> Iterator[Row]:
         self.flush()
