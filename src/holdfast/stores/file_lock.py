@@ -211,6 +211,7 @@ class FileLock:
                 return False
 
     def _is_at_its_path(self) -> bool:
+        # As private_files.is_at, with one system call in the place of two: done for every commit.
         try:
             there = os.lstat(self._name)
         except FileNotFoundError:
