@@ -36,6 +36,8 @@ Facts are in `args`, in the order of the constructor, so that every error pickle
 the words are in `__str__` and end with the way out.
 """
 
+from typing import Any as _Any
+
 
 class HoldfastError(Exception):
     """Anything that holdfast raises on purpose."""
@@ -223,9 +225,13 @@ class Unsupported(StoreError):
 
 
 class ProviderError(HoldfastError):
-    """A model call failed. The history is as it was."""
+    """A model call failed. The history is as it was.
+
+    `partial` is the `Response` as far as it came, if the answer had begun.
+    """
 
     way_out = "see what the service said"
+    partial: _Any = None
 
     def __init__(
         self,
@@ -404,7 +410,12 @@ class TooLarge(HoldfastError, ValueError):
 
 
 class Cancelled(HoldfastError):
-    """Somebody asked for it, through a CancelToken."""
+    """Somebody asked for it, through a CancelToken.
+
+    `partial` is what there was of a model's answer (a `Response`), if one was cut off.
+    """
+
+    partial: _Any = None
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)

@@ -9,6 +9,9 @@ TIMED_OUT = "[This response was interrupted due to a timeout]"
 COMPACTED = "[Compacted Summary]\n"
 UNANSWERED = "No result: the call was cut off before it finished."
 ORPHAN = "[Result of {name}, whose call is not shown]"
+CONTINUE = "[continue]"
+BLANK = "[nothing that can be shown]"
+NOT_SHOWN = "[{kind} that this model is not shown]"
 
 
 def timed_out() -> Message:

@@ -25,7 +25,7 @@ it had to change is told in `repairs`; what it made up is marked with `synthetic
 """
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 from holdfast.messages import Content, Message, Result, Role, ToolCall
 from holdfast.notes import ORPHAN, UNANSWERED
@@ -42,19 +42,38 @@ class Repair(NamedTuple):
     call_id: str = ""
 
 
+class Shown(tuple[Message, ...]):
+    """Messages that can be sent: only `render` makes one.
+
+    `made` is what was made of them, by whom: a note for whoever prepares the next window of the
+    same conversation, most of which is the same. It lives with the messages, so that nobody who is
+    passed them has to keep any.
+    """
+
+    made: dict[Any, Any]
+
+    def __new__(cls, messages: Iterable[Message] = (), made: dict[Any, Any] | None = None) -> Self:
+        self = super().__new__(cls, messages)
+        self.made = {} if made is None else made
+        return self
+
+    def __reduce__(self) -> tuple[type[Self], tuple[tuple[Message, ...]]]:
+        return type(self), (tuple(self),)
+
+
 class Rendered(NamedTuple):
     """Messages that can be sent, and what was done to them."""
 
-    messages: tuple[Message, ...]
+    messages: Shown
     repairs: tuple[Repair, ...]
 
 
-def render(messages: Iterable[Message]) -> Rendered:
-    """The messages as they can be sent."""
+def render(messages: Iterable[Message], *, last: Shown | None = None) -> Rendered:
+    """The messages as they can be sent; `last` is what was shown before in this conversation."""
     work = _Work()
     for message in messages:
         work.add(message)
-    return work.done()
+    return work.done(None if last is None else last.made)
 
 
 class _Group:
@@ -92,14 +111,14 @@ class _Work:
         self._groups: dict[str, _Group] = {}  # the latest with a call of this id, as the log has it
         self._taken: set[str] = set()
 
-    def done(self) -> Rendered:
+    def done(self, made: dict[Any, Any] | None) -> Rendered:
         messages: list[Message] = []
         for each in self._out:
             if type(each) is _Group:
                 messages += each.messages(self._repairs)
             else:
                 messages.append(each)  # type: ignore[arg-type]
-        return Rendered(tuple(messages), tuple(self._repairs))
+        return Rendered(Shown(messages, made), tuple(self._repairs))
 
     def add(self, message: Message) -> None:
         role = _CANONICAL[message.role]

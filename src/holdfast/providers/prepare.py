@@ -1,0 +1,339 @@
+"""A conversation as one target takes it: ids, names, roles, and only what it can verify.
+
+`window.render` makes of any messages a conversation that no vendor finds broken; `prepare` fits
+that to one of them, by its `Rules`. It is the first thing that happens to messages in every
+`complete`, and renders what was not rendered yet, so a direct call is as safe as one of a session.
+
+- A tool name or call id that the target does not allow becomes one that it does, the same one
+  each time; `Prepared.names` leads back to ours.
+- System messages go into the system instruction where the target has no such role.
+- Where the target wants the user to begin, or to have the last word, and nobody did, a synthetic
+  user message says so.
+- Thinking goes back only to the model that thought it (`message.model`) and, where the vendor signs
+  it together with what stood before it, only if that is still the same (`message.prefix`, a
+  digest of system instruction, tools and messages). The same model gets signatures and opaque
+  blocks as they came; any other gets what it can read.
+- Media that the target does not take, and content that nobody here can read, is named in its
+  place. A user's message is never dropped, whatever it holds.
+
+It is total and pure, and stored messages stay as they are: what was changed is told in `repairs`.
+
+| repair     | what was done                                                                    |
+|------------|----------------------------------------------------------------------------------|
+| stripped   | thinking, a signature or an opaque block that the target cannot verify: left out |
+| not shown  | media or content that the target does not take: named in its place, or left out  |
+| blank      | words that are only white space: left out, or named in a user's message          |
+| refitted   | an id or name that the target does not allow: another                            |
+| continued  | nobody had the first or the last word: a synthetic user's message                |
+
+Most of a window is the same at the next call, so what was made of each message is kept with the
+messages (`Shown.made`) and only the rest is done.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from holdfast.messages import Content, Message, Role, ToolCall
+from holdfast.notes import BLANK, CONTINUE, NOT_SHOWN
+from holdfast.parts import CallRef, Opaque, Part, Text, Thinking
+from holdfast.providers.names import Names, Spelling
+from holdfast.tools import Tool
+from holdfast.window.render import Repair, Shown, render
+
+_DIGEST_SIZE = 16
+_encode = msgspec.msgpack.Encoder().encode
+_HAS_WORD = re.compile(r"\S")
+
+
+def _takes_no_media(_part: Part, _role: Role) -> bool:
+    return False
+
+
+class Rules(NamedTuple):
+    """What a target takes.
+
+    vendor           whose opaque blocks it takes
+    tool_name        how the name of a tool may be spelled
+    call_id          how the id of a call may be spelled
+    has_system_role  takes system messages among the others
+    first_is_user    the user has the first word
+    last_is_user     the user, or a tool, has the last word
+    has_blank_text   takes text that is only white space
+    keeps_thinking   takes thinking back
+    binds_prefix     thinking is signed together with all that stood before it
+    takes            whether it takes this image, audio or file in a message of this role
+    """
+
+    vendor: str
+    tool_name: Spelling
+    call_id: Spelling
+    has_system_role: bool = False
+    first_is_user: bool = False
+    last_is_user: bool = False
+    has_blank_text: bool = True
+    keeps_thinking: bool = True
+    binds_prefix: bool = False
+    takes: Callable[[Any, Role], bool] = _takes_no_media
+
+
+class Prepared(NamedTuple):
+    """A conversation that can be sent.
+
+    fragments   what the wire made of each message
+    system      the system instruction, with the system messages if the target has no such role
+    tools       the tools, under the names that the target sees
+    names       our name for each tool whose name the target sees otherwise
+    prefix      the digest of all this, for thinking that is signed under it; None if none is
+    """
+
+    messages: Sequence[Message]
+    fragments: Sequence[Any]
+    system: str | None
+    tools: tuple[Tool, ...]
+    names: Mapping[str, str]
+    prefix: str | None
+    repairs: tuple[Repair, ...]
+
+
+class Target(Protocol):
+    """For whom to prepare: a wire."""
+
+    @property
+    def name(self) -> str:
+        """ "vendor:model", as in `message.model` of what it answered."""
+
+    @property
+    def rules(self) -> Rules: ...
+
+    def fragment(self, message: Message, /) -> Any: ...
+
+
+def prepare(
+    target: Target, messages: Sequence[Message], system: str | None, tools: tuple[Tool, ...]
+) -> Prepared:
+    """The conversation as `target` takes it."""
+    shown, repairs = (messages, ()) if type(messages) is Shown else render(messages)
+    head = _Head(target.rules, system, tools)
+    work = shown.made.get(target)
+    if work is None or not work.goes_on(head, shown):
+        work = shown.made[target] = _Work(target, head)
+    work.add(shown)
+    return work.prepared(repairs)
+
+
+class _Head(NamedTuple):
+    """What stands in front of the messages."""
+
+    rules: Rules
+    system: str | None
+    tools: tuple[Tool, ...]
+
+    def digest(self) -> bytes:
+        tools = [(tool.name, tool.description, tool.parameters) for tool in self.tools]
+        return _digest(b"", (self.system, tools))
+
+
+class _Work:
+    """What was prepared so far of one conversation, for one target."""
+
+    def __init__(self, target: Target, head: _Head) -> None:
+        self._rules = rules = target.rules
+        self._name = target.name
+        self._fragment = target.fragment
+        self._head = head
+        self._names = Names(rules.tool_name, [tool.name for tool in head.tools])
+        self._seen: tuple[Message, ...] = ()
+        self._messages: list[Message] = []
+        self._fragments: list[Any] = []
+        self._system = [head.system] if head.system else []
+        self._digest = head.digest() if rules.binds_prefix else b""
+        self._called: dict[str, str] = {}  # names of the calls that wait for their results
+        self._repairs: list[Repair] = []
+
+    def goes_on(self, head: _Head, shown: Shown) -> bool:
+        """Whether these messages begin with those that were prepared, under the same head."""
+        return shown[: len(self._seen)] == self._seen and head == self._head
+
+    def add(self, shown: Shown) -> None:
+        for message in shown[len(self._seen) :]:
+            self._add(message)
+        self._seen = tuple(shown)
+
+    def prepared(self, repairs: tuple[Repair, ...]) -> Prepared:
+        messages, fragments = self._messages.copy(), self._fragments.copy()
+        last = messages[-1].role if messages else None
+        if last is None or (self._rules.last_is_user and last is Role.ASSISTANT):
+            behind = _continue(self._seen[-1] if self._seen else None, "last")
+            repairs += (Repair("continued", behind.id),)
+            messages.append(behind)
+            fragments.append(self._fragment(behind))
+        return Prepared(
+            messages,
+            fragments,
+            "\n\n".join(self._system) or None,
+            tuple(self._sent(tool) for tool in self._head.tools),
+            self._names.back,
+            self._digest.hex() if self._rules.binds_prefix else None,
+            (*repairs, *self._repairs),
+        )
+
+    def _sent(self, tool: Tool) -> Tool:
+        name = self._names.sent(tool.name)
+        return tool if name == tool.name else tool.replace(name=name)
+
+    # One message
+
+    def _add(self, message: Message) -> None:
+        before = self._digest
+        if self._rules.binds_prefix:
+            self._digest = _digest(before, _meaning(message))
+        role = message.role
+        if role is Role.SYSTEM and not self._rules.has_system_role:
+            if message.text:
+                self._system.append(message.text)
+            return
+        is_plain = type(message.content) is str and not message.tool_calls and role is not Role.TOOL
+        if not is_plain or not _HAS_WORD.search(message.content):  # type: ignore[arg-type]
+            fitted = self._fitted(message, role, before)
+            if fitted is None:
+                return
+            message = fitted
+        if not self._messages and self._rules.first_is_user and role is Role.ASSISTANT:
+            first = _continue(message, "first")
+            self._repairs.append(Repair("continued", message.id))
+            self._append(first)
+        self._append(message)
+
+    def _append(self, message: Message) -> None:
+        self._messages.append(message)
+        self._fragments.append(self._fragment(message))
+
+    def _fitted(self, message: Message, role: Role, before: bytes) -> Message | None:
+        """The message as the target takes it; None if nothing is left of it."""
+        content = self._content(message, role, before)
+        if role is Role.TOOL:
+            return self._fitted_result(message, content)
+        calls = self._calls(message)
+        if content is None and not calls:
+            if role is not Role.USER:
+                return None
+            content = BLANK
+        if content is message.content and calls is message.tool_calls:
+            return message
+        return message.replace(content=content, tool_calls=calls)
+
+    def _fitted_result(self, message: Message, content: Content) -> Message:
+        called = message.tool_call_id or ""
+        id = self._id(called, message.id)
+        name = self._called.pop(called, None) or self._names.sent(message.name or "")
+        if content is message.content and id == called and name == message.name:
+            return message
+        return message.replace(content=content, tool_call_id=id, name=name)
+
+    def _calls(self, message: Message) -> tuple[ToolCall, ...]:
+        if not message.tool_calls:
+            return message.tool_calls
+        made = tuple(self._call(call, message) for call in message.tool_calls)
+        return message.tool_calls if made == message.tool_calls else made
+
+    def _call(self, call: ToolCall, message: Message) -> ToolCall:
+        id, name, signature = self._id(call.id, message.id), self._names.sent(call.name), None
+        self._called[call.id] = name
+        if name != call.name:
+            self._repairs.append(Repair("refitted", message.id, call.id))
+        if call.signature is not None:
+            if message.model == self._name:
+                signature = call.signature
+            else:
+                self._repairs.append(Repair("stripped", message.id, call.id))
+        if id == call.id and name == call.name and signature is call.signature:
+            return call
+        return call.replace(id=id, name=name, signature=signature)
+
+    def _id(self, id: str, message_id: str) -> str:
+        fitted = self._rules.call_id.fitted_apart(id)
+        if fitted != id:
+            self._repairs.append(Repair("refitted", message_id, id))
+        return fitted
+
+    # What a message says
+
+    def _content(self, message: Message, role: Role, before: bytes) -> Content:
+        content = message.content
+        if isinstance(content, str):
+            if self._rules.has_blank_text or _HAS_WORD.search(content):
+                return content
+            self._repairs.append(Repair("blank", message.id))
+            return None
+        if content is None:
+            return None
+        kept = tuple(
+            fitted
+            for part in content
+            if (fitted := self._part(part, message, role, before)) is not None
+        )
+        return content if kept == content else kept or None
+
+    def _part(self, part: Part, message: Message, role: Role, before: bytes) -> Part | None:
+        kind = type(part)
+        if kind is Text:
+            return self._text(part, message)  # type: ignore[arg-type]
+        if kind is CallRef:
+            id = self._rules.call_id.fitted_apart(part.id)  # type: ignore[union-attr]
+            return part if id == part.id else CallRef(id)  # type: ignore[union-attr]
+        if kind is Thinking or kind is Opaque:
+            if self._can_verify(part, message, role, before):
+                return part
+            self._repairs.append(Repair("stripped", message.id))
+            return None
+        if getattr(part, "blob", part) is None and self._rules.takes(part, role):
+            return part
+        self._repairs.append(Repair("not shown", message.id))
+        return Text(NOT_SHOWN.format(kind=kind.__name__.lower()))
+
+    def _text(self, part: Text, message: Message) -> Text | None:
+        if not (self._rules.has_blank_text or _HAS_WORD.search(part.text)):
+            self._repairs.append(Repair("blank", message.id))
+            return None
+        if not part.extra or message.model in (None, self._name):
+            return part
+        self._repairs.append(Repair("stripped", message.id))
+        return Text(part.text) if part.text else None
+
+    def _can_verify(self, part: Part, message: Message, role: Role, before: bytes) -> bool:
+        if type(part) is Opaque:
+            is_own = role is not Role.ASSISTANT or message.model == self._name
+            return is_own and part.provider == self._rules.vendor
+        if message.model != self._name or not self._rules.keeps_thinking:
+            return False
+        return (
+            not self._rules.binds_prefix or message.prefix is None or message.prefix == before.hex()
+        )
+
+
+def _meaning(message: Message) -> tuple[Any, ...]:
+    """What is said in a message, without when, where and under which id."""
+    return (
+        message.role,
+        message.content,
+        [(call.id, call.name, call.arguments) for call in message.tool_calls],
+        message.tool_call_id,
+        message.is_error,
+    )
+
+
+def _digest(before: bytes, value: Any) -> bytes:
+    return hashlib.blake2b(before + _encode(value), digest_size=_DIGEST_SIZE).digest()
+
+
+def _continue(beside: Message | None, where: str) -> Message:
+    """A user's word where there has to be one; the same one whenever it is made."""
+    if beside is None:
+        return Message.user(CONTINUE, id=f"empty:{where}", synthetic="continue")
+    return Message.user(
+        CONTINUE, id=f"{beside.id}:{where}", timestamp=beside.timestamp, synthetic="continue"
+    )
