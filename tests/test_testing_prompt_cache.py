@@ -261,6 +261,17 @@ def test_a_run_of_results_is_one_place_where_that_is_asked_for(as_one, read):
     assert billed.readable == 1500
 
 
+def test_calls_and_results_in_turn_are_no_run():
+    """Eleven calls one after the other are 22 places, whatever is counted as one."""
+    cache = new(runs_as_one=True)
+    cache.bill(body([text("a#1500", EPHEMERAL)]), 0)
+    turns = [turn for n in range(11) for turn in (("assistant", [CALL]), [result(f"r{n}")])]
+
+    billed = cache.bill(body("a#1500", *turns, cache_control=EPHEMERAL), 30)
+
+    assert billed.cache_read == 0
+
+
 def test_the_longest_of_several_hits_is_read():
     """Each breakpoint finds its own entry; what is billed is the longest."""
     cache = new()
@@ -295,6 +306,7 @@ def five(mark=EPHEMERAL):
         (body("a", cache_control={"type": "ephemeral", "ttl": "2h"}), "5m or 1h"),
         (body("a", tools=[tool("t", EPHEMERAL, defer_loading=True)]), "loaded later"),
         (body([result([text(str(n), EPHEMERAL) for n in range(5)])]), "maximum of 4"),
+        (body([result([{"type": "search_result", "content": five()}])]), "maximum of 4"),
     ],
 )
 def test_what_the_vendor_refuses_is_refused(refused, words):
@@ -471,6 +483,17 @@ def test_an_entry_lives_for_its_ttl_and_each_read_starts_it_anew(mark, ttl_s):
     assert cache.bill(sent, ttl_s - 1).cache_read == 1500
     assert cache.bill(sent, 2 * ttl_s - 2).cache_read == 1500
     assert tokens(cache.bill(sent, 3 * ttl_s - 2)) == (0, 1500, 0)
+
+
+def test_an_entry_found_by_looking_back_lives_on_too():
+    """It was used, although the mark that found it stands elsewhere."""
+    cache = new()
+    cache.bill(body([text("a#1500", EPHEMERAL)]), 0)
+    cache.bill(body([text("a#1500"), text("b", EPHEMERAL)]), 200)
+
+    billed = cache.bill(body([text("a#1500"), text("c", EPHEMERAL)]), 400)
+
+    assert billed.cache_read == 1500
 
 
 def test_requests_of_the_same_moment_do_not_share():
