@@ -1,11 +1,12 @@
 """Tools for testing what is built on holdfast, and holdfast itself.
 
-| module       | what it gives you                                                               |
-|--------------|---------------------------------------------------------------------------------|
-| `contract`   | `StoreContract`: subclass it, and pytest runs every promise against your store  |
-| `journal`    | writes down what the clients of a run did                                       |
-| `checker`    | judges such a run: lost, doubled, reordered, stale, mixed up                    |
-| `validators` | judges a request: would the vendor accept it?                                   |
+| module         | what it gives you                                                               |
+|----------------|---------------------------------------------------------------------------------|
+| `contract`     | `StoreContract`: subclass it, and pytest runs every promise against your store  |
+| `journal`      | writes down what the clients of a run did                                       |
+| `checker`      | judges such a run: lost, doubled, reordered, stale, mixed up                    |
+| `validators`   | judges a request: would the vendor accept it?                                   |
+| `prompt_cache` | bills requests: what would Anthropic's prompt cache have read?                  |
 """
 
 import sys
