@@ -1,0 +1,217 @@
+"""The pipe: a request goes out, bytes come back, over one HTTP client.
+
+It knows nothing about vendors. Every wait has a limit, every failure is one of our errors, and what
+comes back is bounded, counted when it is unpacked:
+
+    reply = await pipe.send(Request("POST", url, headers, body))
+    try:
+        while chunk := await reply.chunk():
+            ...
+    finally:
+        await reply.close()
+
+A redirect is never followed: the credentials would go where nobody sent them. A client belongs to
+the event loop that it was first used in. The pipe opens one for each loop that asks, so a provider
+can be used in one `asyncio.run` after the other; a client that the caller brought along is used in
+one loop, is not closed here, and anything else is InvalidInput.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from holdfast.errors import InvalidInput, ProtocolError
+from holdfast.providers.credentials import Headers, Secret
+from holdfast.providers.refusals import read as read_refusal
+
+if TYPE_CHECKING:
+    import asyncio
+
+    import httpx2
+
+SIZE_MAX = 64 * 1024 * 1024
+# Idle connections that are kept for the next call; any number may be busy.
+IDLE_CONNECTIONS_MAX = 20
+
+
+class Timeouts(NamedTuple):
+    """How long to wait, in seconds.
+
+    connect   until there is a connection
+    idle      between two pieces of an answer, and until the first: models may think in silence
+    total     until the answer is complete, all tries and the waits between them together
+    """
+
+    connect: float = 10.0
+    idle: float = 300.0
+    total: float = 1800.0
+
+    @classmethod
+    def of(cls, value: object) -> "Timeouts":
+        """The limits in an option: None, the seconds of all together, or Timeouts."""
+        if value is None:
+            return cls()
+        if isinstance(value, Timeouts):
+            limits = value
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            usual = cls()
+            limits = cls(min(usual.connect, value), min(usual.idle, value), value)
+        else:
+            raise InvalidInput(
+                "timeout", "is a number of seconds, or Timeouts(connect, idle, total)"
+            )
+        for name, limit in limits._asdict().items():
+            is_number = isinstance(limit, int | float) and not isinstance(limit, bool)
+            if not is_number or not 0 < limit < 1e7:
+                raise InvalidInput(f"timeout ({name})", "is a number of seconds above 0")
+        return limits
+
+
+class Request(NamedTuple):
+    """What goes out. Its `repr` shows no value of a header."""
+
+    method: str
+    url: str
+    headers: Headers
+    body: bytes | None = None
+
+
+class Pipe:
+    """Sends requests. `client` is the caller's own; else one is made, with this `proxy`."""
+
+    def __init__(
+        self,
+        *,
+        client: "httpx2.AsyncClient | None" = None,
+        proxy: Secret | None = None,
+        timeouts: Timeouts | None = None,
+        size_max: int = SIZE_MAX,
+    ) -> None:
+        self.timeouts = timeouts or Timeouts()
+        self.size_max = size_max
+        self._own = client
+        self._proxy = proxy
+        self._clients: dict[asyncio.AbstractEventLoop, httpx2.AsyncClient] = {}
+
+    async def send(self, request: Request) -> "Reply":
+        """The service's answer, of which the head has come."""
+        import httpx2
+
+        from holdfast.providers.pipe_errors import failed
+
+        client = self._client()
+        limits = self.timeouts
+        waits = httpx2.Timeout(limits.idle, connect=limits.connect, pool=limits.connect)
+        try:
+            built = client.build_request(
+                request.method,
+                request.url,
+                content=request.body,
+                headers=request.headers,
+                timeout=waits,
+            )
+            response = await client.send(built, stream=True, follow_redirects=False)
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise failed(error, request.url, limits) from error
+        return Reply(response, request.url, limits, self.size_max)
+
+    async def close(self) -> None:
+        """Close the client that was made for this event loop. A later call makes another."""
+        import asyncio
+
+        if self._own is not None:
+            return
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        self._forget_closed_loops()
+        if client is not None:
+            await client.aclose()
+
+    def _client(self) -> "httpx2.AsyncClient":
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        client = self._clients.get(loop)
+        if client is None:
+            self._forget_closed_loops()
+            client = self._opened() if self._own is None else self._lent()
+            self._clients[loop] = client
+        if client.is_closed:
+            raise InvalidInput("client", "is closed: pass one that is open")
+        return client
+
+    def _opened(self) -> "httpx2.AsyncClient":
+        import httpx2
+
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=IDLE_CONNECTIONS_MAX)
+        proxy = None if self._proxy is None else self._proxy.reveal()
+        try:
+            return httpx2.AsyncClient(proxy=proxy, limits=limits)
+        except (ValueError, ImportError, httpx2.InvalidURL):
+            # Not with the cause: its words may hold the password in the address.
+            why = "cannot be used: it is an address such as http://host:port"
+            raise InvalidInput("the proxy (of proxy= or the environment)", why) from None
+
+    def _lent(self) -> "httpx2.AsyncClient":
+        assert self._own is not None
+        if self._clients:
+            why = (
+                "is used in another event loop: open a provider for each, with a client of its own"
+            )
+            raise InvalidInput("client", why)
+        return self._own
+
+    def _forget_closed_loops(self) -> None:
+        """Their connections went with them. A lent client stays with its first loop for good."""
+        if self._own is None:
+            self._clients = {k: client for k, client in self._clients.items() if not k.is_closed()}
+
+
+class Reply:
+    """An answer that is coming in."""
+
+    def __init__(
+        self, response: "httpx2.Response", url: str, timeouts: Timeouts, size_max: int
+    ) -> None:
+        self.status: int = response.status_code
+        self.headers: Mapping[str, str] = dict(response.headers)  # names in lower case
+        self.request_id = read_refusal(self.headers, None).request_id
+        self._response = response
+        self._chunks: Any = response.aiter_bytes()
+        self._url = url
+        self._timeouts = timeouts
+        self._left = size_max
+        self._size_max = size_max
+
+    @property
+    def kind(self) -> str:
+        """The media type, such as "text/event-stream"; empty if there is none."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    async def chunk(self) -> bytes:
+        """The next bytes, unpacked; none at the end."""
+        import httpx2
+
+        from holdfast.providers.pipe_errors import failed
+
+        try:
+            chunk: bytes = await anext(self._chunks, b"")
+        except httpx2.HTTPError as error:
+            raise failed(error, self._url, self._timeouts) from error
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise ProtocolError(f"the answer has more than {self._size_max} bytes (size_max)")
+        return chunk
+
+    async def body(self, first: bytes = b"", *, cut_at: int | None = None) -> bytes:
+        """All of it, behind `first`; only the beginning, if it is cut."""
+        chunks, size = [first], len(first)
+        while (cut_at is None or size < cut_at) and (chunk := await self.chunk()):
+            chunks.append(chunk)
+            size += len(chunk)
+        return b"".join(chunks)[:cut_at]
+
+    async def close(self) -> None:
+        """Let go of the connection; one with an unread answer is closed."""
+        try:
+            await self._chunks.aclose()
+        finally:
+            await self._response.aclose()
