@@ -9,7 +9,7 @@ context   what prompt and answer may have together; Google limits the prompt alo
           the column `prompt` where a vendor says both
 output    the longest answer
 family    the vocabulary that counts its tokens (holdfast.providers.tokens)
-images    how a picture is counted (holdfast.providers.images)
+images    the rule by which a picture is counted (holdfast.providers.images)
 prices    of a million tokens: input, output, read from cache, written to cache. They are those of
           an ordinary call: no batch, no priority, a prompt below the length (100,000 tokens for
           claude-haiku-5-5, 200,000 for gemini-*-pro, 272,000 for gpt-5.4 and later) from which
@@ -31,29 +31,29 @@ CACHE_TTL_S = {"anthropic": 300, "openai": 300, "azure": 300}
 ROWS = """
 anthropic
 # name                       context  prompt   output   family      images    in     out    read    write   cache
-claude-3-haiku               200000   -        4096     claude-3    area      0.25   1.25   0.03    0.30    2048
-claude-3-sonnet              200000   -        4096     claude-3    area      3      15     -       -       -
-claude-3-opus                200000   -        4096     claude-3    area      15     75     1.50    18.75   1024
-claude-3-5-haiku             200000   -        8192     claude-3    area      0.80   4      0.08    1       2048
-claude-3-5-sonnet            200000   -        8192     claude-3    area      3      15     0.30    3.75    1024
-claude-3-7-sonnet            200000   -        64000    claude-3    area      3      15     0.30    3.75    1024
-claude-sonnet-4              200000   -        64000    claude-3    area      3      15     0.30    3.75    1024
-claude-sonnet-4-5            200000   -        64000    claude-3    area      3      15     0.30    3.75    1024
-claude-sonnet-4-6            1000000  -        128000   claude-3    area      3      15     0.30    3.75    1024
-claude-sonnet-5              1000000  -        128000   claude-4.7  area-hi   2      10     0.20    2.50    1024
-claude-sonnet-5-5            1000000  -        128000   claude-4.7  area-hi   2      10     0.10    2.50    512
-claude-opus-4                200000   -        32000    claude-3    area      15     75     1.50    18.75   1024
-claude-opus-4-1              200000   -        32000    claude-3    area      15     75     1.50    18.75   1024
-claude-opus-4-5              200000   -        64000    claude-3    area      5      25     0.50    6.25    4096
-claude-opus-4-6              1000000  -        128000   claude-3    area      5      25     0.50    6.25    4096
-claude-opus-4-7              1000000  -        128000   claude-4.7  area-hi   5      25     0.50    6.25    2048
-claude-opus-4-8              1000000  -        128000   claude-4.7  area-hi   5      25     0.50    6.25    1024
-claude-opus-5                1000000  -        128000   claude-4.7  area-hi   5      25     0.50    6.25    512
-claude-opus-5-5              1000000  -        128000   claude-4.7  area-hi   4      20     0.20    5       512
-claude-haiku-4-5             200000   -        64000    claude-3    area      1      5      0.10    1.25    4096
-claude-haiku-5-5             1000000  -        128000   claude-4.7  area-hi   0.10   0.50   0.01    0.125   512
-claude-fable-5               1000000  -        128000   claude-4.7  area-hi   10     50     1       12.50   512
-claude-fable-5-1             1000000  -        128000   claude-4.7  area-hi   10     50     0.25    12.50   512
+claude-3-haiku               200000   -        4096     claude-3    grid      0.25   1.25   0.03    0.30    2048
+claude-3-sonnet              200000   -        4096     claude-3    grid      3      15     -       -       -
+claude-3-opus                200000   -        4096     claude-3    grid      15     75     1.50    18.75   1024
+claude-3-5-haiku             200000   -        8192     claude-3    grid      0.80   4      0.08    1       2048
+claude-3-5-sonnet            200000   -        8192     claude-3    grid      3      15     0.30    3.75    1024
+claude-3-7-sonnet            200000   -        64000    claude-3    grid      3      15     0.30    3.75    1024
+claude-sonnet-4              200000   -        64000    claude-3    grid      3      15     0.30    3.75    1024
+claude-sonnet-4-5            200000   -        64000    claude-3    grid      3      15     0.30    3.75    1024
+claude-sonnet-4-6            1000000  -        128000   claude-3    grid      3      15     0.30    3.75    1024
+claude-sonnet-5              1000000  -        128000   claude-4.7  grid-hi   2      10     0.20    2.50    1024
+claude-sonnet-5-5            1000000  -        128000   claude-4.7  grid-hi   2      10     0.10    2.50    512
+claude-opus-4                200000   -        32000    claude-3    grid      15     75     1.50    18.75   1024
+claude-opus-4-1              200000   -        32000    claude-3    grid      15     75     1.50    18.75   1024
+claude-opus-4-5              200000   -        64000    claude-3    grid      5      25     0.50    6.25    4096
+claude-opus-4-6              1000000  -        128000   claude-3    grid      5      25     0.50    6.25    4096
+claude-opus-4-7              1000000  -        128000   claude-4.7  grid-hi   5      25     0.50    6.25    2048
+claude-opus-4-8              1000000  -        128000   claude-4.7  grid-hi   5      25     0.50    6.25    1024
+claude-opus-5                1000000  -        128000   claude-4.7  grid-hi   5      25     0.50    6.25    512
+claude-opus-5-5              1000000  -        128000   claude-4.7  grid-hi   4      20     0.20    5       512
+claude-haiku-4-5             200000   -        64000    claude-3    grid      1      5      0.10    1.25    4096
+claude-haiku-5-5             1000000  -        128000   claude-4.7  grid-hi   0.10   0.50   0.01    0.125   512
+claude-fable-5               1000000  -        128000   claude-4.7  grid-hi   10     50     1       12.50   512
+claude-fable-5-1             1000000  -        128000   claude-4.7  grid-hi   10     50     0.25    12.50   512
 
 openai
 # name                       context  prompt   output   family      images    in     out    read    write   cache

@@ -162,7 +162,7 @@ def _sold_by(vendor: str, model: Model) -> Model:
 
 # Context, output, family and rule for pictures of a model that is not in the table.
 _GUESSES = {
-    "anthropic": (200_000, 8_192, "claude-4.7", "area-hi"),  # the newer ones need more tokens
+    "anthropic": (200_000, 8_192, "claude-4.7", "grid-hi"),  # the newer ones need more tokens
     "openai": (128_000, 16_384, "o200k", "tiles"),
     "azure": (128_000, 16_384, "o200k", "tiles"),
     "google": (1_048_576, 8_192, "gemini", "gemini-3"),
@@ -171,7 +171,7 @@ _GUESS = (32_768, 4_096, "other", "other")
 
 # Families that anybody may serve, by how their names begin.
 _FAMILIES = (
-    ("claude", "claude-4.7", "area-hi"),
+    ("claude", "claude-4.7", "grid-hi"),
     ("gpt-3.5", "cl100k", "tiles"),
     ("gpt-", "o200k", "tiles"),
     ("chatgpt", "o200k", "tiles"),
