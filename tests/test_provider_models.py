@@ -212,6 +212,11 @@ def test_a_callers_models_come_first_by_name_and_then_by_the_longest_pattern():
     assert model_of("azure", "other", {}).is_known is False
 
 
+def test_what_is_no_model_is_refused_by_its_name():
+    with pytest.raises(InvalidInput, match=r"models\['prod-\*'\] is a Model, not dict"):
+        model_of("azure", "prod-chat", {"prod-*": {"context": 8_192}})
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -74,13 +74,17 @@ def pdf_tokens(data: bytes | None, rule: str) -> int:
     return min(pages, PAGES_MAX) * _PAGE_TOKENS.get(rule, _PAGE_TOKENS_ELSE)
 
 
-def _within(width: int, height: int, edge: int) -> tuple[float, float]:
+def _within(width: int, height: int, edge: int) -> tuple[int, int]:
     """The size, made smaller until no edge is longer than `edge`."""
-    scale = min(1.0, edge / max(width, height))
-    return width * scale, height * scale
+    return _scaled(width, height, min(1.0, edge / max(width, height)))
 
 
-def _squares(width: float, height: float, side: int, most: int) -> int:
+def _scaled(width: int, height: int, scale: float) -> tuple[int, int]:
+    """In whole pixels, as pictures are: 512.0000001 would be two tiles."""
+    return max(1, round(width * scale)), max(1, round(height * scale))
+
+
+def _squares(width: int, height: int, side: int, most: int) -> int:
     """Squares that cover the picture; one that needs more than `most` is made smaller first."""
     count = math.ceil(width / side) * math.ceil(height / side)
     return min(count, most)
@@ -89,9 +93,8 @@ def _squares(width: float, height: float, side: int, most: int) -> int:
 def _tiles(width: int, height: int) -> int:
     """Into a square of 2,048 pixels, the shorter edge to 768, then tiles of 512."""
     wide, high = _within(width, height, 2_048)
-    scale = min(1.0, 768 / min(wide, high))
-    # Rounded to whole pixels, as pictures are: 512.0000001 is not two tiles.
-    return math.ceil(round(wide * scale) / 512) * math.ceil(round(high * scale) / 512) or 1
+    wide, high = _scaled(wide, high, min(1.0, 768 / min(wide, high)))
+    return math.ceil(wide / 512) * math.ceil(high / 512)
 
 
 def _patches(width: int, height: int, factor: str) -> int:

@@ -119,10 +119,14 @@ def _row(vendor: str, columns: list[str]) -> Model:
 
 def _best(name: str, models: Mapping[str, Model]) -> Model | None:
     """The model under this very name, or under the longest pattern that fits it."""
-    if name in models:
-        return models[name]
     fitting = [pattern for pattern in models if fnmatchcase(name, pattern)]
-    return models[max(fitting, key=len)] if fitting else None
+    best = name if name in models else max(fitting, key=len, default=None)
+    if best is None:
+        return None
+    model: object = models[best]
+    if not isinstance(model, Model):
+        raise InvalidInput(f"models[{best!r}]", f"is a Model, not {type(model).__name__}")
+    return model
 
 
 # ---- how a name may be spelled ----

@@ -17,7 +17,7 @@ recorded requests with reported usage; tests/test_provider_tokens.py holds them 
 
 import json
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple, Protocol
 
@@ -103,7 +103,7 @@ _ESTIMATE_ERRORS = {
 _ESTIMATE_ERROR = 0.75  # of a family that is not known: rather too many
 
 
-@cache
+@lru_cache(maxsize=64)
 def counter(family: str) -> Counter:
     """The best counter that is installed for a family; an estimate for one that is not known."""
     if family in _CLAUDE and find_spec("ctok"):
