@@ -93,8 +93,8 @@ _CLAUDE = {"claude-3": ("3.0", 7, 1.2, 0.25), "claude-4.7": ("4.8", 6, 1.4, 0.30
 _ESTIMATE_SHARE = 0.95
 
 _ESTIMATE_ERRORS = {
-    "o200k": 0.25,
-    "cl100k": 0.25,
+    "o200k": 0.30,
+    "cl100k": 0.30,
     "gemini": 0.20,
     "gemma": 0.20,
     "claude-3": 0.25,
