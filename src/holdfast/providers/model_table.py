@@ -1,9 +1,9 @@
 """What the vendors said of their models: limits in tokens, prices in dollars, facts of caching.
 
-As of AS_OF, and for estimates: vendors change prices and retire models. Taken from the vendors' own
-pages (Anthropic: model pages, pricing, prompt caching; OpenAI: models, pricing; Google: Gemini API
-models, pricing), and, where those could not be read, from two public price tables that agree with
-each other and with the pages that could (LiteLLM 1.108 and genai-prices 0.2). "-" is "not found".
+As of AS_OF, and for estimates: vendors change prices and retire models, so pass your own where
+money depends on it (`open_provider(..., prices=, context_limit=)`). Taken from some of Anthropic's
+model pages and otherwise from two public tables (LiteLLM 1.108 and genai-prices 0.2); a few limits
+of models that were retired rest on neither. "-" is "not found".
 
 context   what prompt and answer may have together; Google limits the prompt alone, and so does
           the column `prompt` where a vendor says both
