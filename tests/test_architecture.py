@@ -62,6 +62,8 @@ THIRD_PARTY = {
     "msgspec": {*VALUES, "codec", "stores", "providers"},
     "sqlalchemy": {"stores"},
     "httpx2": {"providers"},
+    "splintr": {"providers"},
+    "ctok": {"providers"},
 }
 
 # These run code that they find in data.
