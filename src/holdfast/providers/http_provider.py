@@ -170,8 +170,14 @@ class HttpProvider(Provider):
             return counted
         from holdfast.providers.tokens import counter, prompt_tokens
 
-        count = counter(self._known.family)
-        return prompt_tokens(messages, count, system=system_instruction, tools=tools or ())
+        known = self._known
+        return prompt_tokens(
+            messages,
+            counter(known.family),
+            system=system_instruction,
+            tools=tools or (),
+            images=known.images,
+        )
 
     @property
     def context_limit(self) -> int:
