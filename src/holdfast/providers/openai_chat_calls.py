@@ -52,22 +52,27 @@ class Calls:
 
     def read(self, pieces: Any) -> None:
         """The `tool_calls` of a message or of a piece of one."""
-        for piece in fields.objects_of({"tool_calls": pieces}, "tool_calls"):
-            kind = "custom" if piece.get("type") == "custom" else "function"
-            inner, index = piece.get(kind), piece.get("index")
-            if type(inner) is not dict:
-                inner = fields.object_of(piece, kind)
+        for piece in pieces if type(pieces) is list else _objects(pieces):
+            if type(piece) is not dict:
+                _objects(pieces)
+            index, inner = piece.get("index"), piece.get("function")
             call = self._by_index.get(index) if type(index) is int else None
-            id, name = piece.get("id"), inner.get("name")
-            if id or name or call is None:
-                call = self._find(piece, inner, call)
-            said = inner.get("input" if kind == "custom" else "arguments")
-            if said is not None:
+            if len(piece) > 2 or call is None or type(inner) is not dict or "name" in inner:
+                self._read_piece(piece, call)
+            elif (said := inner.get("arguments")) is not None:  # nothing but more of them
                 self._add(call, said)
-            if kind == "custom":
-                call.extra["type"] = "custom"
-            if "extra_content" in piece:
-                self._sign(call, piece["extra_content"])
+
+    def _read_piece(self, piece: Object, call: _Open | None) -> None:
+        kind = "custom" if piece.get("type") == "custom" else "function"
+        inner = fields.object_of(piece, kind)
+        found = self._find(piece, inner, call)
+        said = inner.get("input" if kind == "custom" else "arguments")
+        if said is not None:
+            self._add(found, said)
+        if kind == "custom":
+            found.extra["type"] = "custom"
+        if "extra_content" in piece:
+            self._sign(found, piece["extra_content"])
 
     def read_old(self, call: Object) -> None:
         """The `function_call` of old: one, without an id."""
@@ -137,3 +142,7 @@ class Calls:
 
     def _end(self, call: _Open) -> None:
         self._answer.end_call(call.key, signature=call.signature, **call.extra)
+
+
+def _objects(pieces: Any) -> list[Object]:
+    return fields.objects_of({"tool_calls": pieces}, "tool_calls")

@@ -65,6 +65,7 @@ class ChatReader(Reader):
         self._kept: Object = {}
         self._named: set[str] = set()  # which of id and model are known
         self._thought: Any = None  # what kind of thinking was read last, if it goes on
+        self._of_block: frozenset[str] = frozenset()  # the fields of that block of thinking
         self._is_new = True
         self._has_choice = False
         self._has_usage = False
@@ -255,6 +256,11 @@ class ChatReader(Reader):
 
     def _read_details(self, details: list[Object], field: str | None, words: str) -> None:
         """OpenRouter's blocks: the words once, as they also stand in `reasoning`."""
+        if len(details) == 1 and self._goes_on(details[0]):
+            more = details[0].get("text")
+            if type(more) is str and more == (words or more):
+                self.answer.add_thinking(more)
+                return
         said = [_words(detail) for detail in details]
         is_same = not words or words == "".join(said)
         if not is_same:
@@ -273,11 +279,15 @@ class ChatReader(Reader):
                 continue
             self._read_detail(detail, text, about, rest)
 
+    def _goes_on(self, detail: Object) -> bool:
+        """Whether this is more of the block before, and nothing new about it: most pieces are."""
+        return self._thought == _block_of(detail) and self._of_block.issuperset(detail)
+
     def _read_detail(self, detail: Object, words: str, about: Object, rest: Object) -> None:
-        key = (detail.get("type"), detail.get("index"))
-        if self._thought != key:
+        if self._thought != (key := _block_of(detail)):
             self.answer.begin_block(is_thinking=True)
             self._thought = key
+        self._of_block = frozenset(detail) - {"signature"}
         self.answer.note(**about, detail=rest)
         self.answer.add_thinking(words)
         if signature := fields.text_of(detail, "signature"):
@@ -314,6 +324,10 @@ class ChatReader(Reader):
             if name not in known and name not in ("request_id", "id", "model"):
                 keep(self._kept, name, value)
                 self.answer.about(**{name: self._kept.get(name)})
+
+
+def _block_of(detail: Object) -> tuple[Any, Any]:
+    return detail.get("type"), detail.get("index")
 
 
 def _words(detail: Object) -> str:
