@@ -66,7 +66,6 @@ class ChatReader(Reader):
         self._named: set[str] = set()  # which of id and model are known
         self._thought: Any = None  # what kind of thinking was read last, if it goes on
         self._of_block: frozenset[str] = frozenset()  # the fields of that block of thinking
-        self._is_new = True
         self._has_choice = False
         self._has_usage = False
         self._is_refused = False
@@ -121,13 +120,14 @@ class ChatReader(Reader):
                 self.answer.about(choices=self._kept["choices"])
             else:
                 self._read_choice(choice)
-        usage = event.get("usage")
-        if self._is_new or usage or self._reason or not _REPEATED.issuperset(event):
-            self._is_new = False
+        if (
+            len(self._named) < 2
+            or event.get("usage")
+            or self._reason
+            or not _REPEATED.issuperset(event)
+        ):
             self._raise_error(event)
             self._put_facts(event)
-        elif len(self._named) < 2:
-            self._put_names(event)
 
     def _read_choice(self, choice: Object) -> None:
         self._has_choice = True
