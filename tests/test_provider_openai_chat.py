@@ -172,6 +172,14 @@ def test_media_of_tools_goes_into_one_message_of_the_user_behind_all_results():
     ]
 
 
+def test_media_of_a_result_waits_for_the_plain_results_behind_it():
+    seen = Message.tool([Image(data=PNG)], "c1")
+
+    body = shown(HI, asks("c1", "c2"), seen, Message.tool("2", "c2"))
+
+    assert [message["role"] for message in body] == ["user", "assistant", "tool", "tool", "user"]
+
+
 def test_media_of_the_last_result_is_not_forgotten():
     body = shown(HI, asks("c"), Message.tool([Image(data=PNG)], "c"))
 

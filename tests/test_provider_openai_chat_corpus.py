@@ -32,13 +32,24 @@ CORPUS = Path(os.environ.get("HOLDFAST_CORPUS") or ROOT.parent / "shared" / "cor
 TRAFFIC = CORPUS / "traffic"
 FOLDERS = ("openai-chat", "openai-compatible", "azure-openai", "github-models")
 DIALECTS = {
-    "openai-chat": OPENAI, "azure-openai": AZURE, "github-models": AZURE,
-    "openrouter": ROUTER, "vercel-gateway": ROUTER, "deepseek": DEEPSEEK, "mistral": MISTRAL,
-    "perplexity": PERPLEXITY, "groq": Dialect(), "zai": Dialect(),
+    "openai-chat": OPENAI,
+    "azure-openai": AZURE,
+    "github-models": AZURE,
+    "openrouter": ROUTER,
+    "vercel-gateway": ROUTER,
+    "deepseek": DEEPSEEK,
+    "mistral": MISTRAL,
+    "perplexity": PERPLEXITY,
+    "groq": Dialect(),
+    "zai": Dialect(),
 }
 STOPS = {
-    "stop": "stop", "length": "max_tokens", "max_tokens": "max_tokens",
-    "tool_calls": "tool_use", "function_call": "tool_use", "content_filter": "safety",
+    "stop": "stop",
+    "length": "max_tokens",
+    "max_tokens": "max_tokens",
+    "tool_calls": "tool_use",
+    "function_call": "tool_use",
+    "content_filter": "safety",
 }
 # Answers that break off with an error, and which one it is.
 ERRORS = {
