@@ -176,9 +176,8 @@ def anthropic_block(part, calls):
 
 
 def chat_body(conversation):
-    messages = [{"role": "system", "content": conversation.system}] if conversation.system else []
-    for message in conversation.messages:
-        messages.append(chat_message(message))
+    system = [{"role": "system", "content": conversation.system}] if conversation.system else []
+    messages = system + [chat_message(message) for message in conversation.messages]
     body = {"model": model_of(conversation), "messages": messages}
     if conversation.tools:
         body["tools"] = [{"type": "function", "function": declared(t)} for t in conversation.tools]
@@ -268,7 +267,8 @@ def response_items(message):
 def answer_items(part, calls):
     if isinstance(part, Text):
         text = {"type": "output_text", "text": part.text, "annotations": []}
-        return [{"type": "message", "role": "assistant", "content": [text]}] if part.text else []
+        said = {"type": "message", "role": "assistant", "content": [text]}
+        return [said] if part.text else []
     if isinstance(part, CallRef):
         call = calls[part.id]
         named = {"call_id": call.id, "name": call.name}
@@ -278,13 +278,14 @@ def answer_items(part, calls):
         return [
             {
                 "type": "reasoning",
-                "id": f"rs_{number}",
                 "summary": [{"type": "summary_text", "text": part.text}] if number == 0 else [],
                 "encrypted_content": each,
             }
             for number, each in enumerate(sealed)
         ]
-    return [thaw(part.data)]
+    # Reasoning that names itself wants what follows to name itself too.
+    is_reasoning = part.data.get("type") == "reasoning"
+    return [{k: v for k, v in thaw(part.data).items() if not (is_reasoning and k == "id")}]
 
 
 def response_block(part):

@@ -58,7 +58,12 @@ LAYER_OF = {unit: number for number, layer in enumerate(LAYERS) for unit in laye
 APART = {LAYER_OF["stores"], LAYER_OF["sync"]}
 
 # Which modules may import what is not in the standard library.
-THIRD_PARTY = {"msgspec": {*VALUES, "codec", "stores"}, "sqlalchemy": {"stores"}}
+THIRD_PARTY = {
+    "msgspec": {*VALUES, "codec", "stores"},
+    "sqlalchemy": {"stores"},
+    # The vendors' SDKs, asked by `testing.replay.sdks` where they are installed.
+    **{sdk: {"testing"} for sdk in ("anthropic", "openai", "google", "httpx2")},
+}
 
 # These run code that they find in data.
 FORBIDDEN_MODULES = {"pickle", "marshal", "shelve", "yaml"}

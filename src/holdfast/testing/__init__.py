@@ -6,6 +6,7 @@
 | `journal`    | writes down what the clients of a run did                                       |
 | `checker`    | judges such a run: lost, doubled, reordered, stale, mixed up                    |
 | `validators` | judges a request: would the vendor accept it?                                   |
+| `replay`     | recorded traffic: a server that answers with it, and a judge of adapters        |
 """
 
 import sys

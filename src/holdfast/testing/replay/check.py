@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.testing.replay import answers, cuts, follow
-from holdfast.testing.replay.adapter import Adapter
+from holdfast.testing.replay.adapter import Adapter, Answer
 from holdfast.testing.replay.recordings import Exchange, Recording, Unreadable, read_folder
 from holdfast.testing.replay.sequences import next_of
 
@@ -85,19 +85,39 @@ def _check(
     if problem is not None:
         wrong["a"] = problem
     if answer is not None:
-        made.append("b")
-        if (problem := follow.judge_sendable(exchange, answer, adapter)) is not None:
-            wrong["b"] = problem
-        if (following := next_of(recording, exchange.number)) is not None:
-            made.append("c")
-            problem, explained = follow.judge_next(exchange, answer, following, adapter)
-            if problem is not None:
-                wrong["c"] = problem
+        try:
+            explained = _check_history(recording, exchange, answer, adapter, made, wrong)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            made = [
+                *dict.fromkeys([*made, "c"])
+            ]  # a request that cannot be judged is no request that passed
+            wrong["c"] = f"the judge cannot read a request: {type(error).__name__}: {error}"
     if cut_step and exchange.is_stream and exchange.status < 400:
         made.append("cut")
         if (first := next(cuts.judge(exchange, adapter, cut_step), None)) is not None:
             wrong["cut"] = first
     return Verdict(exchange, tuple(made), wrong, tuple(explained))
+
+
+def _check_history(
+    recording: Recording,
+    exchange: Exchange,
+    answer: Answer,
+    adapter: Adapter,
+    made: list[str],
+    wrong: dict[str, str],
+) -> list[str]:
+    """(b) and (c), noted in `made` and `wrong`; what was explained."""
+    made.append("b")
+    if (problem := follow.judge_sendable(exchange, answer, adapter)) is not None:
+        wrong["b"] = problem
+    if (following := next_of(recording, exchange.number)) is None:
+        return []
+    made.append("c")
+    problem, explained = follow.judge_next(exchange, answer, following, adapter)
+    if problem is not None:
+        wrong["c"] = problem
+    return explained
 
 
 # The table

@@ -95,8 +95,10 @@ def _compare(
     wrong = meaning.difference(said[: len(start)], start, wire)
     if wrong is not None:
         return f"before the answer: {wrong}", explained
-    tail = meaning.items((*before.messages, *following.answer, *following.tail))
-    tail = tail[len(tail) - len(meaning.items(following.tail)) :]
+    tail = meaning.items(following.tail)
+    if not following.is_remembered:  # results are numbered by the calls before them
+        whole = meaning.items((*before.messages, *following.answer, *following.tail))
+        tail = whole[len(whole) - len(tail) :]
     end = max(len(start), len(said) - len(tail))
     if following.is_remembered:  # there are no calls in it to count results by
         tail = [item._replace(number=None) for item in tail]

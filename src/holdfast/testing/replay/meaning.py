@@ -20,7 +20,7 @@ from holdfast.testing.replay.history.google import WRAPPERS
 from holdfast.testing.replay.readings.base import Call, Reading, digest, parsed
 from holdfast.testing.replay.recordings import ANTHROPIC, GOOGLE, OPENAI_CHAT
 
-KINDS = ("text", "thinking", "signature", "redacted", "call", "block", "media")
+KINDS = ("text", "thinking", "signature", "redacted", "call", "block", "media", "result")
 # What a vendor numbers or notes by itself, and does not want back.
 _NOT_SAID = ("id", "status", "cache_control", "annotations", "logprobs", "created_by")
 
@@ -248,6 +248,7 @@ def of_reading(reading: Reading) -> dict[str, Any]:
         "call": [(call.id, call.name, call.arguments) for call in reading.calls],
         "block": [said_of(block) for block in reading.blocks],
         "media": list(reading.media),
+        "result": [],
     }
 
 

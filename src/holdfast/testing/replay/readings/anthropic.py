@@ -40,7 +40,7 @@ def read(data: bytes, is_sse: bool) -> Reading:
     body = loads(data)
     if not isinstance(body, dict) or body.get("type") == "error" or "content" not in body:
         return Reading(error=body.get("error", body) if isinstance(body, dict) else body)
-    return _reading(body, is_complete=True)
+    return of_message(body, is_complete=True)
 
 
 def _stream(events: list[dict[str, Any]]) -> Reading:
@@ -60,10 +60,11 @@ def _stream(events: list[dict[str, Any]]) -> Reading:
             message["usage"] |= {k: v for k, v in inner(event, "usage").items() if v is not None}
         elif kind == "message_stop":
             is_complete = True
+            break  # what a file has behind it is another answer
         elif kind == "error":
             error = event.get("error") or event
     message["content"] = [_finished(block) for block in blocks.values()]
-    return _reading(message, is_complete=is_complete and error is None)._replace(error=error)
+    return of_message(message, is_complete=is_complete and error is None)._replace(error=error)
 
 
 def _extend(block: dict[str, Any], delta: dict[str, Any]) -> None:
@@ -92,7 +93,8 @@ def _finished(block: dict[str, Any]) -> dict[str, Any]:
     return block
 
 
-def _reading(message: dict[str, Any], *, is_complete: bool) -> Reading:
+def of_message(message: dict[str, Any], *, is_complete: bool = True) -> Reading:
+    """A message with all its blocks."""
     content = objects(message.get("content"))
 
     def of(kind: str) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ call may come in pieces (`partialArgs`), each with the path of the value that it
 import base64
 import binascii
 import re
+from copy import copy
 from itertools import pairwise
 from typing import Any
 
@@ -46,14 +47,15 @@ STOPS = {
 def read(data: bytes, is_sse: bool) -> Reading:
     """The answer in a body or a stream."""
     if is_sse:
-        return _reading(sse_objects(data)[0], is_whole=False)
+        return of_chunks(sse_objects(data)[0], is_whole=False)
     if data.lstrip()[:1] == b"[":
-        return _reading(objects(array_items(data.lstrip())), is_whole=False)
+        return of_chunks(objects(array_items(data.lstrip())), is_whole=False)
     body = loads(data)
-    return _reading([body] if isinstance(body, dict) else [], is_whole=body is not None)
+    return of_chunks([body] if isinstance(body, dict) else [], is_whole=body is not None)
 
 
-def _reading(chunks: list[dict[str, Any]], *, is_whole: bool) -> Reading:
+def of_chunks(chunks: list[dict[str, Any]], *, is_whole: bool) -> Reading:
+    """One answer, or the pieces of one."""
     error = next((chunk["error"] for chunk in chunks if chunk.get("error")), None)
     candidates = [first for chunk in chunks if (first := _first(chunk))]
     reason = next((c["finishReason"] for c in reversed(candidates) if c.get("finishReason")), None)
@@ -166,7 +168,7 @@ def _put(arguments: dict[str, Any], path: str, piece: dict[str, Any]) -> None:
 def _slot(holder: Any, key: Any, empty: Any) -> Any:
     if isinstance(holder, list):
         while len(holder) <= key:
-            holder.append(empty)
+            holder.append(copy(empty))
         return holder[key]
     return holder.setdefault(key, empty)
 

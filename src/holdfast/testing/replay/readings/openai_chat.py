@@ -43,6 +43,11 @@ def read(data: bytes, is_sse: bool) -> Reading:
     body = loads(data)
     if not isinstance(body, dict) or body.get("error") or not objects(body.get("choices")):
         return Reading(error=(body.get("error") or body) if isinstance(body, dict) else body)
+    return of_body(body)
+
+
+def of_body(body: dict[str, Any]) -> Reading:
+    """A whole completion."""
     choice = _first(body)
     return _reading(body, inner(choice, "message"), choice.get("finish_reason"), is_complete=True)
 

@@ -33,7 +33,12 @@ def read(data: bytes, is_sse: bool) -> Reading:
     body = loads(data)
     if not isinstance(body, dict) or body.get("error") or not isinstance(body.get("output"), list):
         return Reading(error=(body.get("error") or body) if isinstance(body, dict) else body)
-    return _reading(body, objects(body["output"]), is_complete=True)
+    return of_body(body)
+
+
+def of_body(body: dict[str, Any]) -> Reading:
+    """A whole response."""
+    return _reading(body, objects(body.get("output")), is_complete=True)
 
 
 def _stream(events: list[dict[str, Any]]) -> Reading:
@@ -42,6 +47,8 @@ def _stream(events: list[dict[str, Any]]) -> Reading:
     is_complete = False
     errors: list[Any] = []
     for event in events:
+        if is_complete:
+            break
         kind = string(event.get("type"))
         response = inner(event, "response") or response
         if kind in ("response.output_item.added", "response.output_item.done"):
