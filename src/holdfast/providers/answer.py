@@ -132,9 +132,9 @@ class Answer:
         """Facts about the block of words that was written last (`part.extra`)."""
         (self._words or self._begin_words(is_thinking=False)).extra.update(extra)
 
-    def add_redacted(self, data: str) -> None:
+    def add_redacted(self, data: str, **extra: Any) -> None:
         """A block of thinking that the vendor sealed."""
-        self.add_part(Thinking("", text.mend(data)[0], redacted=True))
+        self.add_part(Thinking("", text.mend(data)[0], redacted=True, extra=_mended(extra)))
 
     def add_opaque(self, vendor: str, data: Mapping[str, Any]) -> None:
         """A block that has no form of ours: goes back to `vendor` as it came."""
