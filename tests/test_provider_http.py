@@ -32,6 +32,12 @@ ASKED = [Message.user("Hello.")]
 GOOD = {"think": "hm", "text": "Hello, Ada.", "usage": {"input": 5, "output": 3}, "end": "stop"}
 
 
+@pytest.fixture(autouse=True)
+def _short_waits(monkeypatch):
+    """The jitter between tries is tested where the tries are."""
+    monkeypatch.setattr("holdfast.providers.retries.FIRST_BOUND_S", 0.01)
+
+
 def events(*objects, done=False):
     lines = [f"data: {json.dumps(each)}\n\n" for each in objects]
     return "".join([*lines, "data: [DONE]\n\n" * done]).encode()

@@ -41,6 +41,7 @@ BUILT = (
     "Session",
     "SessionManager",
     "open_store",
+    "open_provider",
     "open",
     "HoldfastError",
 )

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from holdfast.history import History
     from holdfast.manager import SessionManager, open
     from holdfast.messages import Message, Role, ToolCall
+    from holdfast.providers import open_provider
     from holdfast.session import Session
     from holdfast.settings import Settings
     from holdfast.stores import open_store
@@ -30,6 +31,7 @@ __all__ = [
     "ToolCall",
     "Usage",
     "open",
+    "open_provider",
     "open_store",
     "tool",
 ]
@@ -47,6 +49,7 @@ _HOMES = {
     "ToolCall": "messages",
     "Usage": "usage",
     "open": "manager",
+    "open_provider": "providers",
     "open_store": "stores",
     "tool": "tools",
 }

@@ -27,6 +27,8 @@ from holdfast.ids import new_id
 from holdfast.keys import session_key
 from holdfast.messages import Result
 from holdfast.parts import Image, Part, Text, Thinking
+from holdfast.providers import Provider, Response
+from holdfast.providers.pipe import Timeouts
 from holdfast.usage import Prices
 
 said = Message.user("I am Ada.", author="ada", timestamp=datetime.now(UTC), extra={"mood": "good"})
@@ -126,3 +128,17 @@ assert_type(Text("x").text, str)
 assert_type(new_id(), str)
 assert_type(session_key("telegram", "1"), str)
 assert_type(holdfast.Message, type[Message])
+
+
+async def use_provider() -> None:
+    assert_type(holdfast.open_provider("openai:gpt-5"), Provider)
+    limits = Timeouts(connect=5, idle=60, total=600)
+    async with holdfast.open_provider("anthropic:claude-x", timeout=limits) as provider:
+        response = await provider.complete([said], "Be brief.", [add], on_chunk=print)
+        assert_type(response, Response)
+        assert_type(response.text, str | None)
+        assert_type(response.calls, tuple[ToolCall, ...])
+        assert_type(response.usage, Usage)
+        assert_type(await provider.count_tokens([said]), int)
+        assert_type(await provider.list_models(), tuple[str, ...])
+    provider.complete("Hello.", on_chunk=5)  # type: ignore[arg-type, unused-coroutine]

@@ -10,14 +10,14 @@ tokens may come last; a service that then neither speaks nor hangs up is not wai
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from holdfast.errors import ConnectionFailed, ProtocolError, ProviderError
 from holdfast.providers.failures import failure
 from holdfast.providers.fields import Object, decode_object
 from holdfast.providers.pipe import Reply
 from holdfast.providers.pipe_errors import host_of
-from holdfast.providers.stream import SIZE_MAX, ArrayStream, EventStream, LineStream
+from holdfast.providers.stream import SIZE_MAX, ArrayStream, Event, EventStream, LineStream
 from holdfast.providers.wire import Framing, Reader
 
 ERROR_BYTES_MAX = 1024 * 1024
@@ -137,26 +137,36 @@ async def _read_stream(
     provider: str,
     check: Callable[[], object] | None,
 ) -> None:
-    feed = reader.feed
     ends_at: float | None = None
-    while chunk:
-        for item in stream.feed(chunk):
-            if type(item) is bytes:
-                feed("message", item)
-            else:
-                feed(*item)
-            if check is not None:
-                check()
-        if not reader.is_complete:
-            chunk = await reply.chunk()
-            continue
-        ends_at = ends_at or asyncio.get_running_loop().time() + GRACE_S
-        chunk = await _last_chunk(reply, ends_at)
-    stream.finish()
-    reader.finish(stream.left_over)
+    try:
+        while chunk:
+            _feed(reader, stream.feed(chunk), check)
+            if not reader.is_complete:
+                chunk = await reply.chunk()
+                continue
+            ends_at = ends_at or asyncio.get_running_loop().time() + GRACE_S
+            chunk = await _last_chunk(reply, ends_at)
+        stream.finish()
+        reader.finish(stream.left_over)
+    except ProtocolError:
+        if not reader.is_complete:  # what stands behind an answer does not make it worse
+            raise
     if not reader.is_complete:
         why = "the answer broke off before its end"
         raise ConnectionFailed(why, provider, reply.status, reply.request_id)
+
+
+def _feed(
+    reader: Reader, items: Sequence[Event | bytes], check: Callable[[], object] | None
+) -> None:
+    feed = reader.feed
+    for item in items:
+        if type(item) is bytes:
+            feed("message", item)
+        else:
+            feed(*item)
+        if check is not None:
+            check()
 
 
 async def _last_chunk(reply: Reply, ends_at: float) -> bytes:

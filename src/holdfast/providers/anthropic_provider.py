@@ -1,0 +1,42 @@
+"""Claude, at Anthropic or wherever else the Messages API is spoken."""
+
+from typing import Any, ClassVar, Self
+from urllib.parse import quote
+
+from holdfast.providers.anthropic import VERSION, AnthropicWire
+from holdfast.providers.fields import Object, count_of
+from holdfast.providers.http_provider import HttpProvider, address_of
+from holdfast.providers.wire import Ask
+
+_MODELS = "/v1/models?limit=1000"
+
+
+class AnthropicProvider(HttpProvider):
+    """The options beside the common ones are those of `AnthropicWire`."""
+
+    vendor = "anthropic"
+    address_default = "https://api.anthropic.com"
+    address_variable = "ANTHROPIC_BASE_URL"
+    key_variables = ("ANTHROPIC_API_KEY",)
+    key_header = "x-api-key"
+    models_path = _MODELS
+    headers: ClassVar = {"anthropic-version": VERSION}
+    wire: AnthropicWire
+
+    @classmethod
+    def opened(cls, model: str, **options: Any) -> Self:
+        """The provider of a model."""
+        own, common = cls.sorted_options(options, AnthropicWire)
+        own.setdefault("output_tokens_max", common.get("output_limit"))
+        address = address_of(cls, common.pop("base_url", None))
+        return cls(AnthropicWire(model, **own), address, **common)
+
+    async def count_at_service(self, ask: Ask) -> int | None:
+        document = await self.post("/v1/messages/count_tokens", self.wire.to_count(ask))
+        return count_of(document, "input_tokens")
+
+    def next_page(self, document: Object) -> str | None:
+        last = document.get("last_id")
+        if document.get("has_more") is not True or not isinstance(last, str):
+            return None
+        return f"{_MODELS}&after_id={quote(last, safe='')}"
