@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.frozen import FrozenDict
+from holdfast.frozen import EMPTY
 from holdfast.messages import Message, Role, ToolCall
 from holdfast.notes import BLANK
 from holdfast.parts import CallRef, File, Image, Opaque, Part, Text, Thinking
@@ -64,7 +64,7 @@ class Items(NamedTuple):
         if role is Role.TOOL:
             return _result(message)
         if type(content) is str and not message.tool_calls:
-            return Fragment(_encode({"role": role, "content": content}))
+            return Fragment(_encode({"role": role.value, "content": content}))
         if role is Role.ASSISTANT:
             return _fragment_of(self._said(message), message)
         return _fragment_of(self._heard(message), message)
@@ -82,7 +82,7 @@ class Items(NamedTuple):
                 parts.append(heard)
         if parts or not items:
             parts = parts or [{"type": "input_text", "text": BLANK}]
-            items.append({"role": message.role, "content": parts})
+            items.append({"role": message.role.value, "content": parts})
         return items
 
     # What the model says
@@ -107,19 +107,23 @@ class Items(NamedTuple):
 
     def _say(self, items: list[Object], part: Text, is_own: bool, has_ids: bool) -> None:
         """Add words to the message that was begun last, or begin another."""
-        extra = part.extra if is_own else FrozenDict()
-        head: Object = {"type": "message", "role": "assistant"}
-        if has_ids and (id := self._id("message", extra)):
-            head |= {"id": id, "status": "completed"}
-        if (phase := extra.get("phase")) in _PHASES:
-            head["phase"] = phase
-        last = items[-1] if items else {}
-        if last.keys() - {"content"} != head.keys() or any(last[k] != head[k] for k in head):
-            items.append(last := head | {"content": []})
-        last["content"].append(_said_part(part.text, extra))
+        extra = part.extra if is_own else EMPTY
+        id = self._id("message", extra) if has_ids and extra else None
+        phase = extra.get("phase")
+        last = items[-1] if items else EMPTY
+        if last.get("type") == "message" and (last.get("id"), last.get("phase")) == (id, phase):
+            last["content"].append(_said_part(part.text, extra))
+            return
+        item: Object = {"type": "message", "role": "assistant"}
+        if id:
+            item |= {"id": id, "status": "completed"}
+        if phase in _PHASES:
+            item["phase"] = phase
+        item["content"] = [_said_part(part.text, extra)]
+        items.append(item)
 
     def _call(self, call: ToolCall, is_own: bool, has_ids: bool) -> Object:
-        extra = call.extra if is_own else FrozenDict()
+        extra = call.extra if is_own else EMPTY
         is_custom = call.extra.get("type") == "custom" and (is_own or not self.is_compatible)
         kind = _CUSTOM if is_custom else "function_call"
         item: Object = {"type": kind, "call_id": call.id, "name": call.name}
@@ -137,7 +141,7 @@ class Items(NamedTuple):
 
     def _reasoning(self, part: Thinking) -> Object | None:
         """Reasoning as it came; None if the service could not make anything of it."""
-        content = part.extra.get("content") if self.is_compatible else None
+        content = _texts(part, "content", "reasoning_text") if self.is_compatible else None
         if not part.signature and not content:
             return None
         item: Object = {"type": "reasoning", "summary": _summary(part)}
@@ -178,7 +182,8 @@ class Items(NamedTuple):
             # To an open server, words between a call and its output end the turn.
             calls = [item for item in items if item["type"] in CALLS]
             items = [item for item in items if item["type"] not in CALLS] + calls
-        items = led_somewhere(items, is_compatible=self.is_compatible)
+        if any(item["type"] == "reasoning" for item in items):
+            items = led_somewhere(items, is_compatible=self.is_compatible)
         return [_shortened(item) for item in items]
 
 
@@ -253,15 +258,22 @@ def _said_part(text: str, extra: Mapping[str, Any]) -> Object:
 
 
 def _summary(part: Thinking) -> Any:
-    summary = part.extra.get("summary")
-    if isinstance(summary, tuple) and all(_is_summary(each) for each in summary):
-        return summary
+    summary = _texts(part, "summary", "summary_text")
+    if summary is not None or _texts(part, "content", "reasoning_text"):
+        return summary or []
     return [{"type": "summary_text", "text": part.text}] if part.text else []
 
 
-def _is_summary(part: Any) -> bool:
-    is_summary = isinstance(part, Mapping) and part.get("type") == "summary_text"
-    return is_summary and type(part.get("text")) is str
+def _texts(part: Thinking, name: str, kind: str) -> Any:
+    """The parts of the reasoning of this kind, as they came."""
+    parts = part.extra.get(name)
+    if not isinstance(parts, tuple):
+        return None
+    is_good = all(
+        isinstance(each, Mapping) and each.get("type") == kind and type(each.get("text")) is str
+        for each in parts
+    )
+    return parts if is_good else None
 
 
 def _is_said(item: Object) -> bool:
@@ -284,9 +296,10 @@ def _fragment_of(items: list[Object], message: Message) -> Fragment:
     customs: tuple[str, ...] = ()
     if any(call.extra for call in message.tool_calls):
         customs = tuple(item["call_id"] for item in items if item.get("type") == _CUSTOM)
-    is_loose = len(set(ids)) < len(ids) or any(
-        type(part) is Opaque and part.data.get("type") in _PAIRED for part in message.content or ()
-    )
+    is_loose = len(ids) > 1 and len(set(ids)) < len(ids)
+    for part in message.content or ():
+        if type(part) is Opaque and part.data.get("type") in _PAIRED:
+            is_loose = True
     is_special = bool(ids or customs or is_loose)
     return Fragment(_encode(items)[1:-1], is_special, ids, customs, None, is_loose)
 
