@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
 from holdfast.messages import Message, Role, ToolCall
+from holdfast.notes import UNANSWERED
 from holdfast.parts import CallRef, File, Image, Opaque, Text, Thinking
 from holdfast.providers.openai_responses import OpenAIResponses
 from holdfast.settings import Settings
@@ -193,14 +194,8 @@ def test_a_call_for_a_tool_that_takes_free_text_goes_back_as_one():
         {"type": "custom_tool_call", "call_id": "call_1", "name": "look", "input": "4 + 4"},
         {"type": "function_call", "call_id": "call_2", "name": "look", "arguments": "{}"},
         {"type": "custom_tool_call_output", "call_id": "call_1", "output": "8"},
-        {"type": "function_call_output", "call_id": "call_2", "output": items_unanswered()},
+        {"type": "function_call_output", "call_id": "call_2", "output": UNANSWERED},
     ]
-
-
-def items_unanswered():
-    from holdfast.notes import UNANSWERED
-
-    return UNANSWERED
 
 
 # Reasoning

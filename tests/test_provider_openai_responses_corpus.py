@@ -1,4 +1,4 @@
-"""Recorded answers of the Responses API: each is read, compared with the raw bytes, and sent back."""
+"""Recorded answers of the Responses API: read, compared with the bytes, sent back."""
 
 import json
 import os
