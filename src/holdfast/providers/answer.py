@@ -247,6 +247,14 @@ class Answer:
 
     # The end
 
+    def rewrite(self) -> None:
+        """All that came is going to be said again, by a service that sends it whole at the end.
+
+        The callbacks heard it already and hear no more of it.
+        """
+        self._blocks, self._words, self._half, self._calls, self._mended = [], None, "", {}, 0
+        self._on_chunk = self._on_thinking = self._on_call = None
+
     def response(self) -> Response:
         """The answer, complete."""
         self.end_calls()
