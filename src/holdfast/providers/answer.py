@@ -84,13 +84,15 @@ class Answer:
 
     def add_text(self, words: str) -> None:
         """More words of the answer."""
-        if self._half or not words.isascii():
-            words = self._whole(words)
         if not words:
             return
         block = self._words
         if block is None or block.is_thinking:
             block = self._begin_words(is_thinking=False)
+        if self._half or not words.isascii():
+            words = self._whole(words)
+            if not words:
+                return
         block.pieces.append(words)
         if self._on_chunk is not None:
             self.has_output = True
@@ -98,13 +100,15 @@ class Answer:
 
     def add_thinking(self, words: str) -> None:
         """More of what the model thinks."""
-        if self._half or not words.isascii():
-            words = self._whole(words)
         if not words:
             return
         block = self._words
         if block is None or not block.is_thinking:
             block = self._begin_words(is_thinking=True)
+        if self._half or not words.isascii():
+            words = self._whole(words)
+            if not words:
+                return
         block.pieces.append(words)
         if self._on_thinking is not None:
             self.has_output = True
@@ -344,7 +348,11 @@ def _mended(value: Mapping[str, Any]) -> FrozenDict:
     try:
         return FrozenDict(value) if value else EMPTY
     except ValueError:
+        pass
+    try:
         return FrozenDict(_mend(value))
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"a part of the answer cannot be kept: {error}") from None
 
 
 def _mend(value: Any) -> Any:

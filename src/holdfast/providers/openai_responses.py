@@ -10,16 +10,15 @@ back to the model that thought it (`openai_responses_items`). The answer is read
     OpenAIResponses("deepseek-v4", vendor="deepseek", is_compatible=True)
 """
 
-import hashlib
 import re
-from collections.abc import Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 from urllib.parse import quote
 
 from holdfast.errors import InvalidInput
 from holdfast.frozen import FrozenDict
 from holdfast.messages import Message
+from holdfast.providers import openai_shared as shared
 from holdfast.providers.answer import Answer
 from holdfast.providers.fields import Object
 from holdfast.providers.names import Spelling
@@ -27,18 +26,15 @@ from holdfast.providers.openai_responses_input import Fragment, joined
 from holdfast.providers.openai_responses_items import CALL_ID_MAX, Items, led_somewhere
 from holdfast.providers.openai_responses_media import takes
 from holdfast.providers.openai_responses_reader import ResponsesReader
-from holdfast.providers.openai_responses_schemas import is_strict, with_items
 from holdfast.providers.prepare import Rules
-from holdfast.providers.wire import Ask, Wire
+from holdfast.providers.wire import Ask, Wire, merge
 from holdfast.settings import Settings
 from holdfast.tools import Tool
 
 # "string too long. Expected a string with maximum length 128"; Chat Completions has 64, and so
 # have servers that grew from it.
 _TOOL_NAME = Spelling(re.compile(r"[^a-zA-Z0-9_-]"), 128)
-_SHORT_TOOL_NAME = Spelling(re.compile(r"[^a-zA-Z0-9_-]"), 64)
 _CALL_ID = Spelling(re.compile(r"[^!-~]"), CALL_ID_MAX)
-_CACHE_KEY_MAX = 64
 _OUTPUT_TOKENS_MIN = 16  # "Expected a value >= 16"
 _ENCRYPTED = "reasoning.encrypted_content"
 
@@ -52,7 +48,6 @@ _LOWEST = (
     (re.compile(r"gpt-5(?![.0-9])"), "minimal"),
 )
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-_BUDGETS = ((2_048, "low"), (8_192, "medium"))  # tokens up to which this is enough
 
 
 class OpenAIResponses(Wire):
@@ -85,7 +80,7 @@ class OpenAIResponses(Wire):
         self._items = Items(self.name, is_compatible)
         self.rules = Rules(
             vendor=self.vendor,
-            tool_name=_SHORT_TOOL_NAME if is_compatible else _TOOL_NAME,
+            tool_name=shared.TOOL_NAME if is_compatible else _TOOL_NAME,
             call_id=_CALL_ID,
             has_system_role=True,
             takes=takes,
@@ -121,11 +116,12 @@ class OpenAIResponses(Wire):
         if ask.stream:
             body["stream"] = True
         if ask.conversation:
-            body["prompt_cache_key"] = _cache_key(ask.conversation)
+            body["prompt_cache_key"] = shared.cache_key(ask.conversation)
         body |= self._settings(ask.settings)
         if self._reasons is not False:
             body["include"] = [_ENCRYPTED]
-        return _merged(body, ask.settings.extra.get(self._options))
+        merge(body, ask.settings.extra.get(self._options))
+        return body
 
     def _settings(self, settings: Settings) -> Object:
         sent: Object = {}
@@ -144,7 +140,7 @@ class OpenAIResponses(Wire):
             lowest = (effort for pattern, effort in _LOWEST if pattern.search(self.model.lower()))
             return next(lowest, "none")
         if isinstance(thinking, int):
-            return next((effort for most, effort in _BUDGETS if thinking <= most), "high")
+            return shared.effort(thinking)
         if thinking not in _EFFORTS:
             known = ", ".join(("off", *_EFFORTS[1:]))
             raise InvalidInput("thinking", f"is one of {known}, or tokens, not {thinking!r}")
@@ -160,34 +156,10 @@ def _is_reasoning(model: str) -> bool | None:
 
 
 def _declared(tool: Tool) -> Object:
-    declared: Object = {"type": "function", "name": tool.name}
-    if tool.description:
-        declared["description"] = tool.description
     # Without a word on it, the service makes a schema strict, and optional arguments required.
-    return declared | {"parameters": with_items(tool.parameters), "strict": False}
+    return {"type": "function", **shared.function(tool), "strict": False}
 
 
 def _format(schema: FrozenDict) -> Object:
-    strict = is_strict(schema)
+    strict = shared.is_strict(schema)
     return {"type": "json_schema", "name": "answer", "schema": schema, "strict": strict}
-
-
-def _cache_key(conversation: str) -> str:
-    if len(conversation) <= _CACHE_KEY_MAX:
-        return conversation
-    return hashlib.blake2b(conversation.encode(), digest_size=_CACHE_KEY_MAX // 2).hexdigest()
-
-
-def _merged(body: Object, options: Any) -> Object:
-    """The body with what the caller wants in it: objects are merged, tools and includes added."""
-    if not isinstance(options, Mapping):
-        return body
-    for name, value in options.items():
-        ours = body.get(name)
-        if name in ("tools", "include") and isinstance(value, tuple):
-            body[name] = [*(ours or ()), *(each for each in value if each not in (ours or ()))]
-        elif isinstance(ours, dict) and isinstance(value, Mapping):
-            body[name] = {**ours, **value}
-        else:
-            body[name] = value
-    return body
