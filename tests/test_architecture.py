@@ -58,7 +58,11 @@ LAYER_OF = {unit: number for number, layer in enumerate(LAYERS) for unit in laye
 APART = {LAYER_OF["stores"], LAYER_OF["sync"]}
 
 # Which modules may import what is not in the standard library.
-THIRD_PARTY = {"msgspec": {*VALUES, "codec", "stores"}, "sqlalchemy": {"stores"}}
+THIRD_PARTY = {
+    "msgspec": {*VALUES, "codec", "stores"},
+    "sqlalchemy": {"stores"},
+    "xllamacpp": {"providers"},
+}
 
 # These run code that they find in data.
 FORBIDDEN_MODULES = {"pickle", "marshal", "shelve", "yaml"}
