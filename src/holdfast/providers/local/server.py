@@ -98,17 +98,20 @@ class LocalServer:
 
     async def close(self) -> None:
         """Let go of the process, and end it if nobody else holds it. Twice is once."""
-        self._is_closed = True
-        held, self._held = self._held, None
-        if held is not None and held.is_ours() and _release(held):
+        with _registry_lock:
+            self._is_closed = True
+            held, self._held = self._held, None
+            is_last = held is not None and held.is_ours() and _release(held)
+        if held is not None and is_last:
             await asyncio.to_thread(held.end)
 
     def _shared(self) -> "_Shared":
-        if self._is_closed:
-            raise InvalidInput("this LocalServer", "was closed: make a new one")
-        if self._held is None or not self._held.is_ours():
-            self._held = _hold(self._options)
-        return self._held
+        with _registry_lock:  # two threads that ask this object hold the process once
+            if self._is_closed:
+                raise InvalidInput("this LocalServer", "was closed: make a new one")
+            if self._held is None or not self._held.is_ours():
+                self._held = _hold(self._options)
+            return self._held
 
 
 class _Shared:
@@ -253,22 +256,24 @@ _registry: dict[Options, _Shared] = {}
 _registry_lock = threading.Lock()
 
 
+# Under the lock:
+
+
 def _hold(options: Options) -> _Shared:
-    with _registry_lock:
-        shared = _registry.setdefault(options, _Shared(options))
-        shared.holders += 1
-        return shared
+    if options not in _registry:
+        _registry[options] = _Shared(options)
+    _registry[options].holders += 1
+    return _registry[options]
 
 
 def _release(shared: _Shared) -> bool:
     """Whether that was the last hold."""
-    with _registry_lock:
-        shared.holders -= 1
-        if shared.holders:
-            return False
-        if _registry.get(shared.options) is shared:
-            del _registry[shared.options]
-        return True
+    shared.holders -= 1
+    if shared.holders:
+        return False
+    if _registry.get(shared.options) is shared:
+        del _registry[shared.options]
+    return True
 
 
 def _end_all() -> None:
