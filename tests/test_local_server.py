@@ -115,8 +115,10 @@ def told(where):
 def is_alive(pid):
     try:
         with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+            state = file.read().rpartition(")")[2].split()[0]
+        # Its first thread may be done for before the others are.
+        return state != "Z" or len(os.listdir(f"/proc/{pid}/task")) > 1
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 
