@@ -250,6 +250,18 @@ def test_an_index_that_cannot_be_reached_is_a_failed_connection(shop, monkeypatc
     assert left() == []
 
 
+def test_the_password_of_an_index_is_not_told(shop, tmp_path, monkeypatch):
+    fake_pip(
+        tmp_path,
+        monkeypatch,
+        "import sys; sys.exit('ERROR: 404 Not Found for https://ada:s3cret@index.example/simple/')",
+    )
+
+    with pytest.raises(ConnectionFailed, match=r"https://\*\*\*\*@index\.example") as caught:
+        pull()
+    assert "s3cret" not in str(caught.value)
+
+
 def test_no_room_while_downloading_is_store_full(shop, tmp_path, monkeypatch):
     fake_pip(
         tmp_path,

@@ -7,6 +7,7 @@ set. Nothing is installed, nothing of the package is run, and what it depends on
 import asyncio
 import importlib.util
 import os
+import re
 import sys
 import sysconfig
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from holdfast.errors import ConnectionFailed, InvalidInput, ProtocolError, Store
 
 Progress = Callable[[int, int | None], object]
 
+_CREDENTIALS = re.compile(r"//[^/\s]+@")
 _LOOK_EVERY_S = 0.1
 _LINES_MAX = 5
 _NO_ROOM = ("No space left on device", "Disk quota exceeded", "not enough space on the disk")
@@ -117,12 +119,15 @@ def _come(folder: Path, log: Path) -> int:
 
 def _failed(what: str, folder: Path, log: Path) -> StoreFull | ConnectionFailed:
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
-    errors = [line for line in lines if line.startswith("ERROR")] or lines
-    said = " ".join(filter(None, errors[-_LINES_MAX:])) or "no word of why"
+    # Of the tries to connect, the last; the errors behind it speak of versions that do not exist.
+    warnings = [line for line in lines if line.startswith("WARNING")][-1:]
+    errors = [line for line in lines if line.startswith("ERROR")][-_LINES_MAX:]
+    said = " ".join(warnings + errors or lines[-_LINES_MAX:]) or "no word of why"
+    said = _CREDENTIALS.sub("//****@", said)  # an index may be asked with a password
     if any(words in said for words in _NO_ROOM):
         return StoreFull(str(folder.parent), f"there is no room for {what}")
     return ConnectionFailed(
-        f"the package index did not give {what} (pip: {said[-500:]}); `pip config list` shows "
+        f"the package index did not give {what} (pip: {said[:600]}); `pip config list` shows "
         "which index is asked",
         "local",
     )
