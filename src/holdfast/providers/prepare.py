@@ -45,7 +45,8 @@ from holdfast.tools import Tool
 from holdfast.window.render import Repair, Shown, render
 
 _DIGEST_SIZE = 16
-_encode = msgspec.msgpack.Encoder().encode
+# JSON rather than MessagePack, which has no integers beyond 64 bits; only Unknown needs the hook.
+_encode = msgspec.json.Encoder(enc_hook=lambda part: part.raw).encode
 _HAS_WORD = re.compile(r"\S")
 
 
