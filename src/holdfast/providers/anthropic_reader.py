@@ -146,7 +146,9 @@ class AnthropicReader(Reader):
     # Its blocks
 
     def _begin(self, index: int, block: Object) -> None:
-        self._end(index)  # if it is open, nobody said that it ended
+        for open_one in list(self._blocks):  # of which nobody said that they ended
+            if open_one == index or self._is_opaque(open_one):
+                self._end(open_one)
         self._blocks[index] = block
         kind = text_of(block, "type")
         if kind == "text":
