@@ -117,7 +117,7 @@ class AnthropicWire(Wire):
         return anthropic_blocks.fragment(message, self.name, self._vendor)
 
     def to_wire(self, ask: Ask) -> Object:
-        fragments = _ended(without_halves(list(ask.prepared.fragments)))
+        fragments = _ended(list(ask.prepared.fragments))
         thought = self._thought(ask, fragments)
         body: Object = {"model": self.model, "max_tokens": thought.tokens_max, "messages": None}
         if tools := sorted(ask.prepared.tools, key=lambda tool: tool.name):
@@ -200,11 +200,20 @@ class AnthropicWire(Wire):
 
 def _ended(fragments: list[Fragment]) -> list[Fragment]:
     """The user has the last word, unless a server's tool is still at work."""
+    fragments = without_halves(fragments)
     last = next((each for each in reversed(fragments) if each.blocks), None)
-    if last is None or (last.role == "assistant" and "s" not in last.kinds):
-        said = msgspec.json.encode({"type": "text", "text": CONTINUE})
-        fragments.append(Fragment("user", (said,), "x", (), is_firm=False))
-    return fragments
+    if last is not None and (last.role == "user" or _is_paused(last)):
+        return fragments
+    said = msgspec.json.encode({"type": "text", "text": CONTINUE})
+    return without_halves([*fragments, Fragment("user", (said,), "x", is_firm=False)])
+
+
+def _is_paused(last: Fragment) -> bool:
+    """Whether an answer can go on from here: words that it goes on from end in no white space."""
+    if "s" not in last.kinds or last.kinds[-1] == "b":
+        return False
+    words: str = msgspec.json.decode(last.blocks[-1]).get("text", "")
+    return words == words.rstrip()
 
 
 def _began_with_thinking(fragments: Sequence[Fragment]) -> bool:
