@@ -441,6 +441,12 @@ def test_half_of_a_servers_call_is_left_out():
     assert messages[3]["content"] == [{"type": "text", "text": "Sun."}]
 
 
+def test_a_result_in_front_of_its_call_belongs_to_no_call():
+    late = said(Opaque("anthropic", FOUND), Text("x"), Opaque("anthropic", ASKED), Text("y"))
+
+    assert [block["type"] for block in blocks_of(late)] == ["text", "text"]
+
+
 def test_a_note_that_another_model_answered_is_left_out():
     note = {"type": "fallback", "from": {"model": "a"}, "to": {"model": "b"}}
 

@@ -205,7 +205,7 @@ def _ended(fragments: list[Fragment]) -> list[Fragment]:
     if last is not None and (last.role == "user" or _is_paused(last)):
         return fragments
     said = msgspec.json.encode({"type": "text", "text": CONTINUE})
-    return without_halves([*fragments, Fragment("user", (said,), "x", is_firm=False)])
+    return without_halves([*fragments, Fragment.of("user", (said,), "x", is_firm=False)])
 
 
 def _is_paused(last: Fragment) -> bool:

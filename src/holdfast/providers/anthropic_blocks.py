@@ -40,25 +40,29 @@ def fragment(message: Message, name: str, vendor: str) -> Fragment:
     role, content = message.role, message.content
     if role is Role.TOOL:
         is_firm = message.synthetic not in _PASSING
-        return Fragment("user", (_result(message, vendor),), "r", (), is_firm)
-    if type(content) is str and not message.tool_calls:
+        return Fragment.of("user", (_result(message, vendor),), "r", (), is_firm)
+    if isinstance(content, str) and not message.tool_calls:
         spoken = "assistant" if role is Role.ASSISTANT else "user"
-        return Fragment(spoken, (_text(content),), "x", (), message.synthetic not in _PASSING)
+        return Fragment.of(spoken, (_text(content),), "x", (), message.synthetic not in _PASSING)
     if role is Role.ASSISTANT:
         return of_blocks("assistant", _said(message, name, vendor))
-    shown = [_shown(part, vendor, is_result=False) for part in _parts(message)]
+    parts = (Text(content),) if isinstance(content, str) else content or ()
+    shown = [_shown(part, vendor, is_result=False) for part in parts]
     blocks = tuple(block for block in shown if block is not None) or (_text(BLANK),)
-    return Fragment("user", blocks, "x" * len(blocks))
+    return Fragment.of("user", blocks, "x" * len(blocks))
 
 
 # What an assistant said
 
 
 def _said(message: Message, name: str, vendor: str) -> list[Block]:
-    calls = {call.id: call for call in message.tool_calls}
     is_own = message.model == name
+    if isinstance(message.content, str):
+        words: Block = (_text(message.content), "x", "")
+        return [words, *[_call(call, is_own) for call in message.tool_calls]]
+    calls = {call.id: call for call in message.tool_calls}
     blocks: list[Block] = []
-    for part in _parts(message):
+    for part in message.content or ():
         block: Block | None = None
         if isinstance(part, CallRef):
             call = calls.pop(part.id, None)
@@ -79,16 +83,16 @@ def _words(part: Text) -> Block:
     block: dict[str, Any] = {"type": "text", "text": part.text}
     if citations := part.extra.get("citations"):
         block["citations"] = citations
-    return Block(_encode(block), "x" if part.text.strip() else "b")
+    return _encode(block), "x" if part.text.strip() else "b", ""
 
 
 def _thought(part: Thinking) -> Block | None:
     if not part.signature:
         return None
     if part.redacted:
-        return Block(_encode({"type": "redacted_thinking", "data": part.signature}), "t")
+        return _encode({"type": "redacted_thinking", "data": part.signature}), "t", ""
     block = {"type": "thinking", "thinking": part.text, "signature": part.signature}
-    return Block(_encode(block), "t")
+    return _encode(block), "t", ""
 
 
 def _call(call: ToolCall, is_own: bool) -> Block:
@@ -97,8 +101,8 @@ def _call(call: ToolCall, is_own: bool) -> Block:
     caller = call.extra.get("caller") if is_own else None
     if isinstance(caller, dict) and isinstance(caller.get("tool_id"), str):
         # Code that a server runs made this call, and goes on with its result.
-        return Block(b'%s,"caller":%s}' % (block, _encode(caller)), "c", f"*{caller['tool_id']}")
-    return Block(block + b"}", "c")
+        return b'%s,"caller":%s}' % (block, _encode(caller)), "c", f"*{caller['tool_id']}"
+    return block + b"}", "c", ""
 
 
 def _input(arguments: str) -> bytes:
@@ -123,15 +127,15 @@ def _replayed(data: dict[str, Any]) -> Block | None:
         if kind == "mcp_tool_use":
             is_good = is_good and _has_texts(block, "server_name")
         if is_good and spelling.match(str(block.get("id"))):
-            return Block(_encode(block), "s", f"+{block['id']}")
+            return _encode(block), "s", f"+{block['id']}"
         return None
     if kind.endswith("_tool_result"):
         is_good = isinstance(block.get("content"), str | tuple | list | dict)
         if is_good and CALL_ID.match(str(block.get("tool_use_id"))):
-            return Block(_encode(block), "o", f"-{block['tool_use_id']}")
+            return _encode(block), "o", f"-{block['tool_use_id']}"
         return None
     if kind == "compaction" or (kind == "container_upload" and _has_texts(block, "file_id")):
-        return Block(_encode(block), "o")
+        return _encode(block), "o", ""
     return None
 
 
@@ -243,10 +247,3 @@ def _in_result(part: Part, is_error: bool, vendor: str) -> bytes | None:
 
 def _text(words: str) -> bytes:
     return b'{"type":"text","text":%s}' % _encode(words)
-
-
-def _parts(message: Message) -> tuple[Part, ...]:
-    content = message.content
-    if isinstance(content, str):
-        return (Text(content),)
-    return content or ()

@@ -22,6 +22,8 @@ ended right before the last of them.
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from holdfast.providers.anthropic_fragments import Fragment
 
 MARKS_MAX = 4
@@ -39,13 +41,9 @@ def control(ttl: str) -> dict[str, str]:
 def marked(fragments: Sequence[Fragment], ttl: str, count: int) -> list[Fragment]:
     """The fragments with at most `count` of their blocks marked; those passed stay as they are."""
     out = list(fragments)
-    mark = b',"cache_control":{"type":"ephemeral"}}'
-    if ttl != "5m":
-        mark = b',"cache_control":{"type":"ephemeral","ttl":"%s"}}' % ttl.encode()
+    mark = b'"cache_control":' + msgspec.json.encode(control(ttl))
     for at, number in places(fragments)[:count]:
-        blocks = list(out[at].blocks)
-        blocks[number] = blocks[number][:-1] + mark
-        out[at] = out[at]._replace(blocks=tuple(blocks))
+        out[at] = out[at].marked(number, mark)
     return out
 
 
