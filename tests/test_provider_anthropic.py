@@ -13,7 +13,7 @@ import strategies
 from holdfast.errors import InvalidInput
 from holdfast.messages import Message, ToolCall
 from holdfast.notes import BLANK, CONTINUE
-from holdfast.parts import CallRef, File, Image, Opaque, Text, Thinking
+from holdfast.parts import CallRef, File, Image, Opaque, Text, Thinking, Unknown
 from holdfast.providers.anthropic import AnthropicWire
 from holdfast.settings import Settings
 from holdfast.testing import validators
@@ -464,6 +464,16 @@ def test_thinking_is_bound_to_what_stood_before_it_by_the_newest_models():
 
     assert [block["type"] for block in same[1]["content"]] == ["thinking", "text"]
     assert [block["type"] for block in other[1]["content"]] == ["text"]
+
+
+@pytest.mark.parametrize("part", [Unknown({"a": 1}), Text("x", {"a": 2**70}), Image(data=b"\xff")])
+def test_any_part_can_be_bound(part):
+    """Also what nobody here can read, and numbers that few formats hold."""
+    wire = AnthropicWire("claude-opus-5-5")
+
+    prefixes = {wire.ask([Message.user([part, *more])]).prepared.prefix for more in ((), ["y"])}
+
+    assert len(prefixes) == 2
 
 
 def test_thinking_is_not_bound_by_older_models():

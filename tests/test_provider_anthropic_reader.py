@@ -182,6 +182,18 @@ def test_a_later_count_takes_the_place_of_an_earlier_one():
     assert [(usage.input, usage.output) for usage in seen] == [(240, 1), (240, 9)]
 
 
+def test_what_is_not_said_again_still_holds():
+    events = events_of(answer_of(text("x"), usage={**USAGE, "service_tier": "standard"}))
+    events[-2]["usage"] = {"output_tokens": 9, "cache_read_input_tokens": 300, "new": 1}
+    reader = reader_of()
+
+    feed(reader, events)
+
+    response = reader.answer.response()
+    assert response.usage.input == 340
+    assert response.extra["usage"] == {"service_tier": "standard", "new": 1}
+
+
 def test_parallel_calls_keep_their_arguments_as_they_were_written():
     pieces = ['{"city": ', '"Tur', 'in"}']
     events = events_of(answer_of(text("Wait."), call(), call("toolu_2"), stop="tool_use"))
