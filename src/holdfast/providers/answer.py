@@ -84,13 +84,15 @@ class Answer:
 
     def add_text(self, words: str) -> None:
         """More words of the answer."""
-        if self._half or not words.isascii():
-            words = self._whole(words)
         if not words:
             return
         block = self._words
         if block is None or block.is_thinking:
             block = self._begin_words(is_thinking=False)
+        if self._half or not words.isascii():
+            words = self._whole(words)
+            if not words:
+                return
         block.pieces.append(words)
         if self._on_chunk is not None:
             self.has_output = True
@@ -98,13 +100,15 @@ class Answer:
 
     def add_thinking(self, words: str) -> None:
         """More of what the model thinks."""
-        if self._half or not words.isascii():
-            words = self._whole(words)
         if not words:
             return
         block = self._words
         if block is None or not block.is_thinking:
             block = self._begin_words(is_thinking=True)
+        if self._half or not words.isascii():
+            words = self._whole(words)
+            if not words:
+                return
         block.pieces.append(words)
         if self._on_thinking is not None:
             self.has_output = True
@@ -132,9 +136,9 @@ class Answer:
         """Facts about the block of words that was written last (`part.extra`)."""
         (self._words or self._begin_words(is_thinking=False)).extra.update(extra)
 
-    def add_redacted(self, data: str) -> None:
+    def add_redacted(self, data: str, **extra: Any) -> None:
         """A block of thinking that the vendor sealed."""
-        self.add_part(Thinking("", text.mend(data)[0], redacted=True))
+        self.add_part(Thinking("", text.mend(data)[0], redacted=True, extra=_mended(extra)))
 
     def add_opaque(self, vendor: str, data: Mapping[str, Any]) -> None:
         """A block that has no form of ours: goes back to `vendor` as it came."""
@@ -247,6 +251,14 @@ class Answer:
 
     # The end
 
+    def rewrite(self) -> None:
+        """All that came is going to be said again, by a service that sends it whole at the end.
+
+        The callbacks heard it already and hear no more of it.
+        """
+        self._blocks, self._words, self._half, self._calls, self._mended = [], None, "", {}, 0
+        self._on_chunk = self._on_thinking = self._on_call = None
+
     def response(self) -> Response:
         """The answer, complete."""
         self.end_calls()
@@ -336,7 +348,11 @@ def _mended(value: Mapping[str, Any]) -> FrozenDict:
     try:
         return FrozenDict(value) if value else EMPTY
     except ValueError:
+        pass
+    try:
         return FrozenDict(_mend(value))
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"a part of the answer cannot be kept: {error}") from None
 
 
 def _mend(value: Any) -> Any:
