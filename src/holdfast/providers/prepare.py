@@ -65,6 +65,7 @@ class Rules(NamedTuple):
     first_is_user    the user has the first word
     last_is_user     the user, or a tool, has the last word
     has_blank_text   takes text that is only white space
+    keeps_blank_between   takes it back where the model wrote it among opaque blocks
     keeps_thinking   takes thinking back
     binds_prefix     thinking is signed together with all that stood before it
     takes            whether it takes this image, audio or file in a message of this role
@@ -77,6 +78,7 @@ class Rules(NamedTuple):
     first_is_user: bool = False
     last_is_user: bool = False
     has_blank_text: bool = True
+    keeps_blank_between: bool = False
     keeps_thinking: bool = True
     binds_prefix: bool = False
     takes: Callable[[Any, Role], bool] = _takes_no_media
@@ -167,8 +169,7 @@ class _Work:
 
     def prepared(self, repairs: tuple[Repair, ...]) -> Prepared:
         messages, fragments = self._messages.copy(), self._fragments.copy()
-        last = messages[-1].role if messages else None
-        if last is None or (self._rules.last_is_user and last is Role.ASSISTANT):
+        if not messages or (self._rules.last_is_user and self._is_assistants(messages[-1])):
             behind = _continue(self._seen[-1] if self._seen else None, "last")
             repairs += (Repair("continued", behind.id),)
             messages.append(behind)
@@ -182,6 +183,11 @@ class _Work:
             self._digest.hex() if self._rules.binds_prefix else None,
             (*repairs, *self._repairs),
         )
+
+    def _is_assistants(self, last: Message) -> bool:
+        """Whether the assistant had the last word; a turn that paused goes on from there."""
+        is_paused = last.stop == "pause_turn" and last.model == self._name
+        return last.role is Role.ASSISTANT and not is_paused
 
     def _sent(self, tool: Tool) -> Tool:
         name = self._names.sent(tool.name)
@@ -298,13 +304,19 @@ class _Work:
         return Text(NOT_SHOWN.format(kind=kind.__name__.lower()))
 
     def _text(self, part: Text, message: Message) -> Text | None:
-        if not (self._rules.has_blank_text or _HAS_WORD.search(part.text)):
+        is_blank = not (self._rules.has_blank_text or _HAS_WORD.search(part.text))
+        if is_blank and not (self._rules.keeps_blank_between and self._is_between(message)):
             self._repairs.append(Repair("blank", message.id))
             return None
         if not part.extra or message.model in (None, self._name):
             return part
         self._repairs.append(Repair("stripped", message.id))
         return Text(part.text) if part.text else None
+
+    def _is_between(self, message: Message) -> bool:
+        return message.model == self._name and any(
+            type(part) is Opaque for part in message.content or ()
+        )
 
     def _can_verify(self, part: Part, message: Message, role: Role, before: bytes) -> bool:
         if type(part) is Opaque:
