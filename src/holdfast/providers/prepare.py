@@ -137,7 +137,9 @@ class _Head(NamedTuple):
     tools: tuple[Tool, ...]
 
     def digest(self) -> bytes:
-        tools = [(tool.name, tool.description, tool.parameters) for tool in self.tools]
+        tools = sorted(
+            (tool.name, tool.description, _encode(tool.parameters)) for tool in self.tools
+        )
         return _digest(b"", (self.system, tools))
 
 
