@@ -1,0 +1,307 @@
+"""What one message becomes on Google's wire: parts, encoded, that only have to be joined.
+
+A call or a result names its id only if somebody else gave it: an id that we made up, because the
+service gave none (`ToolCall.extra["id_is_ours"]`), stays here, and the two find each other by name
+and order, as the service does it. Since a result does not know whose id it has, `contents`
+decides, when it joins the fragments.
+
+Signatures go back on the very part that they came on, and only to the model that gave them. Gemini
+3 refuses a step whose first call has none; for calls that another model made Google publishes a
+word to send instead, and it is sent here.
+
+A call that the model only thought of (`extra["thought"]`) and did not sign cannot be verified: it
+is left out, with its result.
+
+Media in a result stand inside it, where the model reads them there (Gemini 3, for the types
+that are published): the response names each by `{"$ref": name}`. Other media follow the last result
+of the step, each behind a line with its name, and the response has the bare name.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from holdfast.messages import Message, Role, ToolCall
+from holdfast.notes import BLANK
+from holdfast.parts import CallRef, File, Media, Opaque, Part, Text, Thinking
+from holdfast.providers import google_arguments, google_media
+
+USER, MODEL = "user", "model"
+UNSIGNED = "skip_thought_signature_validator"
+MEDIA_OF = "[{label}, from {name}]"
+
+_encode = msgspec.json.Encoder().encode
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]+(={0,2})")
+
+# What an opaque part may be. Calls and responses are not among them: they come in pairs.
+_BY_ANYBODY = {"text": str, "inlineData": dict, "fileData": dict}
+_BY_MODEL = dict.fromkeys(
+    ("executableCode", "codeExecutionResult", "toolCall", "toolResponse"), dict
+)
+_BESIDE = {"videoMetadata": dict, "mediaResolution": dict, "partMetadata": dict}
+
+
+class Result(NamedTuple):
+    """The response of a function, cut where its id may stand; `media` is what follows the step."""
+
+    id: str
+    named: bytes
+    rest: bytes
+    media: tuple[bytes, ...]
+
+
+class Fragment(NamedTuple):
+    """One message: who says it, and its parts with commas between.
+
+    given    ids of its calls that the service is to see
+    dropped  ids of its calls that are left out
+    result   of a tool's message, instead of the parts
+    """
+
+    role: str
+    parts: bytes
+    given: frozenset[str] | None = None
+    dropped: frozenset[str] = frozenset()
+    result: Result | None = None
+
+
+_OPENS = {role: f'{{"role":"{role}","parts":['.encode() for role in (USER, MODEL)}
+_OPENS_NEXT = {role: b"]}," + opens for role, opens in _OPENS.items()}
+_NONE: frozenset[str] = frozenset()
+
+
+def contents(fragments: Iterable[Fragment]) -> msgspec.Raw:
+    """The conversation: neighbours of one role are one content, so that the two alternate."""
+    out: list[bytes] = []
+    last: str | None = None
+    given = dropped = _NONE
+    behind: list[bytes] = []  # media of the results of this step
+    for role, parts, calls, left_out, result in fragments:
+        if result is not None:
+            if result.id in dropped:
+                continue
+            named = result.named if result.id in given else b""
+            parts = b'{"functionResponse":{' + named + result.rest
+            behind += result.media
+        elif calls is not None:
+            given, dropped = calls, left_out
+        if behind and result is None:
+            out += [b"," + part for part in behind]
+            behind = []
+        if not parts:
+            continue
+        if role is last:
+            out.append(b",")
+        else:
+            out.append((_OPENS if last is None else _OPENS_NEXT)[role])
+            last = role
+        out.append(parts)
+    out += [b"," + part for part in behind]
+    return msgspec.Raw(b"[" + b"".join(out) + b"]}]")
+
+
+class Fragments:
+    """Makes the fragments for one model (`name` is "vendor:model").
+
+    `is_signed` and `reads_media` say whether it wants signatures, and media in responses.
+    """
+
+    def __init__(self, name: str, vendor: str, *, is_signed: bool, reads_media: bool) -> None:
+        self._name = name
+        self._vendor = vendor
+        self._is_signed = is_signed
+        self._reads_media = reads_media
+
+    def of(self, message: Message) -> Fragment:
+        role = message.role
+        if role is Role.ASSISTANT:
+            return self._of_model(message)
+        if role is Role.TOOL:
+            return self._of_tool(message)
+        if type(message.content) is str:
+            return Fragment(USER, b'{"text":' + _encode(message.content) + b"}")
+        found = [made for part in _parts(message) if (made := self._part(part))]
+        return Fragment(USER, b",".join(found) or b'{"text":' + _encode(BLANK) + b"}")
+
+    # The model's
+
+    def _of_model(self, message: Message) -> Fragment:
+        if type(message.content) is str and not message.tool_calls:
+            return Fragment(MODEL, b'{"text":' + _encode(message.content) + b"}")
+        is_own = message.model == self._name
+        shown = [call for call in message.tool_calls if not _is_dropped(call, is_own)]
+        calls = self._calls(shown, is_own)
+        out: list[bytes] = []
+        done = 0
+        places = {call.id: index for index, call in enumerate(shown)}
+        for part in _parts(message):
+            if type(part) is CallRef:
+                # In the order of the calls, whatever the places say: results go by it.
+                upto = places.get(part.id, -1) + 1
+                out += calls[done:upto]
+                done = max(done, upto)
+            elif made := self._part(part, is_model=True, is_own=is_own):
+                out.append(made)
+        out += calls[done:]
+        if not message.tool_calls:
+            return Fragment(MODEL, b",".join(out))
+        given = frozenset(call.id for call in shown if not call.extra.get("id_is_ours"))
+        dropped = frozenset(call.id for call in message.tool_calls) - places.keys()
+        return Fragment(MODEL, b",".join(out), given, dropped)
+
+    def _calls(self, calls: list[ToolCall], is_own: bool) -> list[bytes]:
+        out = []
+        for index, call in enumerate(calls):
+            signature = _signature(call.signature) if is_own else None
+            if signature is None and self._is_signed and index == 0:
+                signature = UNSIGNED
+            named = b"" if call.extra.get("id_is_ours") else b'"id":' + _encode(call.id) + b","
+            thought = b',"thought":true' if is_own and call.extra.get("thought") is True else b""
+            out.append(
+                b'{"functionCall":{%b"name":%b,"args":%b}%b%b}'
+                % (
+                    named,
+                    _encode(call.name),
+                    google_arguments.args(call.arguments),
+                    thought,
+                    _signed(signature),
+                )
+            )
+        return out
+
+    # Anybody's
+
+    def _part(self, part: Part, *, is_model: bool = False, is_own: bool = False) -> bytes | None:
+        """A part that is neither a call nor a response; None if there is nothing to send."""
+        if isinstance(part, Text):
+            signature = _signature(part.extra.get("signature")) if is_own else None
+            return b'{"text":%b%b}' % (_encode(part.text), _signed(signature))
+        if isinstance(part, Thinking):
+            return _thought(part)
+        if isinstance(part, Media):
+            found = google_media.source(part)
+            if found is None:
+                return None
+            signature = _signature(part.extra.get("signature")) if is_own else None
+            return _encode(found.wire)[:-1] + _signed(signature) + b"}"
+        if isinstance(part, Opaque) and part.provider == self._vendor:
+            return _encode(part.data) if _is_part(part.data, is_model) else None
+        return None
+
+    # A tool's
+
+    def _of_tool(self, message: Message) -> Fragment:
+        inside: list[dict[str, Any]] = []
+        behind: list[bytes] = []
+        refs: list[Any] = []
+        name = message.name or ""
+        words: list[str] = []
+        for part in _parts(message):
+            if type(part) is Text:
+                words.append(part.text)
+            elif isinstance(part, Media) and (found := google_media.source(part)):
+                label = _label(part, len(refs) + 1)
+                if (
+                    self._reads_media
+                    and found.data
+                    and found.media_type in google_media.RESPONSE_TYPES
+                ):
+                    inline = found.wire["inlineData"]
+                    inside.append({"inlineData": {**inline, "displayName": label}})
+                    refs.append({"$ref": label})
+                else:
+                    behind.append(_encode({"text": MEDIA_OF.format(label=label, name=name)}))
+                    behind.append(_encode(found.wire))
+                    refs.append(label)
+        response = _response("\n".join(words), message.is_error, refs, has_words=bool(words))
+        rest = b'"name":%b,"response":%b' % (_encode(name), response)
+        rest += b',"parts":%b}}' % _encode(inside) if inside else b"}}"
+        id = message.tool_call_id or ""
+        result = Result(id, b'"id":' + _encode(id) + b",", rest, tuple(behind))
+        return Fragment(USER, b"", result=result)
+
+
+def _parts(message: Message) -> tuple[Part, ...]:
+    content = message.content
+    return (Text(content),) if isinstance(content, str) else content or ()
+
+
+def _response(words: str, is_error: bool, refs: list[Any], *, has_words: bool) -> bytes:
+    """The object that a function gave back: its own, or its words inside one."""
+    if not is_error and not refs and (whole := google_arguments.as_object(words)):
+        return whole
+    found: dict[str, Any] = {}
+    if has_words or not refs:
+        found["error" if is_error else "result"] = words
+    if refs:
+        found["media"] = refs
+    return _encode(found)
+
+
+def _label(part: Media, number: int) -> str:
+    """The name of a part among those of its result."""
+    kind = type(part).__name__.lower()
+    return (
+        f"{kind}-{number} {part.name}"
+        if isinstance(part, File) and part.name
+        else f"{kind}-{number}"
+    )
+
+
+def _is_dropped(call: ToolCall, is_own: bool) -> bool:
+    return is_own and call.extra.get("thought") is True and _signature(call.signature) is None
+
+
+def _thought(part: Thinking) -> bytes | None:
+    signature = _signature(part.signature)
+    if not part.text and signature is None:
+        return None
+    return b'{"text":%b,"thought":true%b}' % (_encode(part.text), _signed(signature))
+
+
+def _signature(signature: object) -> str | None:
+    """A signature that can be one: base64, of either alphabet, filled up or not."""
+    if type(signature) is not str or not (found := _BASE64.fullmatch(signature)):
+        return None
+    filled, size = len(found[1]), len(signature)
+    return signature if (size - filled) % 4 != 1 and not (filled and size % 4) else None
+
+
+def _signed(signature: str | None) -> bytes:
+    return b"" if signature is None else b',"thoughtSignature":"%b"' % signature.encode()
+
+
+def _is_part(data: dict[str, Any], is_model: bool) -> bool:
+    """Whether Google would take this as a part: one thing that it knows, and what may go along."""
+    kinds = {**_BY_ANYBODY, **_BY_MODEL} if is_model else _BY_ANYBODY
+    held = [name for name in data if name in kinds]
+    if len(held) != 1 or not isinstance(data[held[0]], kinds[held[0]]):
+        return False
+    for name, value in data.items():
+        if name in held:
+            continue
+        if name == "thoughtSignature":
+            is_good = is_model and _signature(value) is not None
+        elif name == "thought":
+            is_good = is_model and type(value) is bool
+        else:
+            is_good = isinstance(value, _BESIDE.get(name, ()))
+        if not is_good:
+            return False
+    return _is_filled(held[0], data[held[0]], is_signed="thoughtSignature" in data)
+
+
+def _is_filled(name: str, value: Any, *, is_signed: bool) -> bool:
+    if name == "text":
+        return bool(value) or is_signed
+    if name == "inlineData":
+        media_type, data = value.get("mimeType"), value.get("data")
+        return bool(media_type) and type(media_type) is str and _signature(data) is not None
+    if name == "fileData":
+        media_type = value.get("mimeType", "")
+        return (
+            bool(value.get("fileUri")) and type(value["fileUri"]) is str and type(media_type) is str
+        )
+    return True
