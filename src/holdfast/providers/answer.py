@@ -14,13 +14,16 @@ from typing import Any
 
 from holdfast import ids, text
 from holdfast.errors import ProtocolError
-from holdfast.frozen import EMPTY, FrozenDict
+from holdfast.frozen import DEPTH_MAX, EMPTY, FrozenDict
 from holdfast.messages import Content, Message, Stop, ToolCall
 from holdfast.parts import CallRef, Image, Opaque, Part, Text, Thinking
+from holdfast.providers import fields
 from holdfast.providers.base import Callbacks, Response
 from holdfast.usage import Usage
 
 CALLS_MAX = 10_000
+_ROOM = DEPTH_MAX - 4  # levels of JSON that are kept as such
+_BITS_MAX = 3_000
 
 
 class _Words:
@@ -90,7 +93,7 @@ class Answer:
             return
         block = self._words
         if block is None or block.is_thinking:
-            block = self._begin_words(is_thinking=False)
+            block = self._begin_words(is_thinking=False, keeps_half=True)
         block.pieces.append(words)
         if self._on_chunk is not None:
             self.has_output = True
@@ -104,7 +107,7 @@ class Answer:
             return
         block = self._words
         if block is None or not block.is_thinking:
-            block = self._begin_words(is_thinking=True)
+            block = self._begin_words(is_thinking=True, keeps_half=True)
         block.pieces.append(words)
         if self._on_thinking is not None:
             self.has_output = True
@@ -297,8 +300,9 @@ class Answer:
 
     # Pieces of text
 
-    def _begin_words(self, is_thinking: bool) -> _Words:
-        self._flush_half()
+    def _begin_words(self, is_thinking: bool, *, keeps_half: bool = False) -> _Words:
+        if not keeps_half:  # else it is of the words that begin here
+            self._flush_half()
         self._words = block = _Words(is_thinking)
         self._blocks.append(block)
         return block
@@ -339,13 +343,25 @@ def _mended(value: Mapping[str, Any]) -> FrozenDict:
         return FrozenDict(_mend(value))
 
 
-def _mend(value: Any) -> Any:
+def _mend(value: Any, room: int = _ROOM) -> Any:
+    """JSON that can be kept: what is nested too deeply or a number too long stands as text."""
     if isinstance(value, str):
         return text.mend(value)[0]
+    if isinstance(value, Mapping | list | tuple) and not room:
+        return _as_text(value)
     if isinstance(value, Mapping):
-        return {text.mend(str(key))[0]: _mend(item) for key, item in value.items()}
+        return {text.mend(str(key))[0]: _mend(item, room - 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_mend(item) for item in value]
+        return [_mend(item, room - 1) for item in value]
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return None
+    if isinstance(value, int) and value.bit_length() > _BITS_MAX:
+        return hex(value)
     return value
+
+
+def _as_text(value: Any) -> str:
+    try:
+        return fields.encode(value)
+    except RecursionError:
+        return "..."

@@ -17,30 +17,22 @@ that are published): the response names each by `{"$ref": name}`. Other media fo
 of the step, each behind a line with its name, and the response has the bare name.
 """
 
-import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
 
 from holdfast.messages import Message, Role, ToolCall
-from holdfast.notes import BLANK
+from holdfast.notes import BLANK, CONTINUE
 from holdfast.parts import CallRef, File, Media, Opaque, Part, Text, Thinking
 from holdfast.providers import google_arguments, google_media
+from holdfast.providers.google_opaque import is_part, signature_of
 
 USER, MODEL = "user", "model"
 UNSIGNED = "skip_thought_signature_validator"
 MEDIA_OF = "[{label}, from {name}]"
 
 _encode = msgspec.json.Encoder().encode
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]+(={0,2})")
-
-# What an opaque part may be. Calls and responses are not among them: they come in pairs.
-_BY_ANYBODY = {"text": str, "inlineData": dict, "fileData": dict}
-_BY_MODEL = dict.fromkeys(
-    ("executableCode", "codeExecutionResult", "toolCall", "toolResponse"), dict
-)
-_BESIDE = {"videoMetadata": dict, "mediaResolution": dict, "partMetadata": dict}
 
 
 class Result(NamedTuple):
@@ -99,6 +91,8 @@ def contents(fragments: Iterable[Fragment]) -> msgspec.Raw:
             last = role
         out.append(parts)
     out += [b"," + part for part in behind]
+    if last is MODEL:  # the results that had the last word were left out
+        out += [_OPENS_NEXT[USER], b'{"text":' + _encode(CONTINUE) + b"}"]
     return msgspec.Raw(b"[" + b"".join(out) + b"]}]")
 
 
@@ -154,7 +148,7 @@ class Fragments:
     def _calls(self, calls: list[ToolCall], is_own: bool) -> list[bytes]:
         out = []
         for index, call in enumerate(calls):
-            signature = _signature(call.signature) if is_own else None
+            signature = signature_of(call.signature) if is_own else None
             if signature is None and self._is_signed and index == 0:
                 signature = UNSIGNED
             named = b"" if call.extra.get("id_is_ours") else b'"id":' + _encode(call.id) + b","
@@ -176,7 +170,7 @@ class Fragments:
     def _part(self, part: Part, *, is_model: bool = False, is_own: bool = False) -> bytes | None:
         """A part that is neither a call nor a response; None if there is nothing to send."""
         if isinstance(part, Text):
-            signature = _signature(part.extra.get("signature")) if is_own else None
+            signature = signature_of(part.extra.get("signature")) if is_own else None
             return b'{"text":%b%b}' % (_encode(part.text), _signed(signature))
         if isinstance(part, Thinking):
             return _thought(part)
@@ -184,10 +178,10 @@ class Fragments:
             found = google_media.source(part)
             if found is None:
                 return None
-            signature = _signature(part.extra.get("signature")) if is_own else None
+            signature = signature_of(part.extra.get("signature")) if is_own else None
             return _encode(found.wire)[:-1] + _signed(signature) + b"}"
         if isinstance(part, Opaque) and part.provider == self._vendor:
-            return _encode(part.data) if _is_part(part.data, is_model) else None
+            return _encode(part.data) if is_part(part.data, is_model) else None
         return None
 
     # A tool's
@@ -251,57 +245,15 @@ def _label(part: Media, number: int) -> str:
 
 
 def _is_dropped(call: ToolCall, is_own: bool) -> bool:
-    return is_own and call.extra.get("thought") is True and _signature(call.signature) is None
+    return is_own and call.extra.get("thought") is True and signature_of(call.signature) is None
 
 
 def _thought(part: Thinking) -> bytes | None:
-    signature = _signature(part.signature)
+    signature = signature_of(part.signature)
     if not part.text and signature is None:
         return None
     return b'{"text":%b,"thought":true%b}' % (_encode(part.text), _signed(signature))
 
 
-def _signature(signature: object) -> str | None:
-    """A signature that can be one: base64, of either alphabet, filled up or not."""
-    if type(signature) is not str or not (found := _BASE64.fullmatch(signature)):
-        return None
-    filled, size = len(found[1]), len(signature)
-    return signature if (size - filled) % 4 != 1 and not (filled and size % 4) else None
-
-
 def _signed(signature: str | None) -> bytes:
     return b"" if signature is None else b',"thoughtSignature":"%b"' % signature.encode()
-
-
-def _is_part(data: dict[str, Any], is_model: bool) -> bool:
-    """Whether Google would take this as a part: one thing that it knows, and what may go along."""
-    kinds = {**_BY_ANYBODY, **_BY_MODEL} if is_model else _BY_ANYBODY
-    held = [name for name in data if name in kinds]
-    if len(held) != 1 or not isinstance(data[held[0]], kinds[held[0]]):
-        return False
-    for name, value in data.items():
-        if name in held:
-            continue
-        if name == "thoughtSignature":
-            is_good = is_model and _signature(value) is not None
-        elif name == "thought":
-            is_good = is_model and type(value) is bool
-        else:
-            is_good = isinstance(value, _BESIDE.get(name, ()))
-        if not is_good:
-            return False
-    return _is_filled(held[0], data[held[0]], is_signed="thoughtSignature" in data)
-
-
-def _is_filled(name: str, value: Any, *, is_signed: bool) -> bool:
-    if name == "text":
-        return bool(value) or is_signed
-    if name == "inlineData":
-        media_type, data = value.get("mimeType"), value.get("data")
-        return bool(media_type) and type(media_type) is str and _signature(data) is not None
-    if name == "fileData":
-        media_type = value.get("mimeType", "")
-        return (
-            bool(value.get("fileUri")) and type(value["fileUri"]) is str and type(media_type) is str
-        )
-    return True
