@@ -27,13 +27,12 @@ _VALUES = ("numberValue", "boolValue")
 
 def as_object(text: str) -> bytes | None:
     """The JSON object in `text`, written anew; None if there is none that Google would read."""
-    if not text.lstrip().startswith("{"):
+    if text[:1] != "{" and not text.lstrip().startswith("{"):
         return None
     try:
         value = _decode(text)
         # Written anew: a key that stands there twice is an error to Google.
-        is_flat = text.count("{") + text.count("[") <= DEPTH_MAX
-        return _encode(value) if is_flat or _depth(value) <= DEPTH_MAX else None
+        return _encode(value) if len(text) <= 2 * DEPTH_MAX or _is_flat(value) else None
     except (msgspec.DecodeError, RecursionError, ValueError):
         return None
 
@@ -45,16 +44,19 @@ def args(arguments: str) -> bytes:
     return as_object(arguments) or _encode({"arguments": arguments})
 
 
-def _depth(value: Any) -> int:
-    """How deep a JSON value is; with a list of its own, because it may be deeper than a stack."""
-    deepest, todo = 0, [(value, 1)]
-    while todo:
-        each, depth = todo.pop()
-        if isinstance(each, dict | list):
-            deepest = max(deepest, depth)
-            inner = each.values() if isinstance(each, dict) else each
-            todo += [(item, depth + 1) for item in inner]
-    return deepest
+def _is_flat(value: Any) -> bool:
+    """Whether it is nested as deeply as Google reads, level by level."""
+    level = [value]
+    for _ in range(DEPTH_MAX + 1):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, dict | list)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return True
+    return False
 
 
 class Arguments:

@@ -17,7 +17,7 @@ that are published): the response names each by `{"$ref": name}`. Other media fo
 of the step, each behind a line with its name, and the response has the bare name.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -62,6 +62,7 @@ class Fragment(NamedTuple):
 _OPENS = {role: f'{{"role":"{role}","parts":['.encode() for role in (USER, MODEL)}
 _OPENS_NEXT = {role: b"]}," + opens for role, opens in _OPENS.items()}
 _NONE: frozenset[str] = frozenset()
+_made = tuple.__new__  # in half the time of the __new__ that NamedTuple writes
 
 
 def contents(fragments: Iterable[Fragment]) -> msgspec.Raw:
@@ -92,7 +93,7 @@ def contents(fragments: Iterable[Fragment]) -> msgspec.Raw:
         out.append(parts)
     out += [b"," + part for part in behind]
     if last is MODEL:  # the results that had the last word were left out
-        out += [_OPENS_NEXT[USER], b'{"text":' + _encode(CONTINUE) + b"}"]
+        out += [_OPENS_NEXT[USER], _text(CONTINUE)]
     return msgspec.Raw(b"[" + b"".join(out) + b"]}]")
 
 
@@ -114,36 +115,48 @@ class Fragments:
             return self._of_model(message)
         if role is Role.TOOL:
             return self._of_tool(message)
-        if type(message.content) is str:
-            return Fragment(USER, b'{"text":' + _encode(message.content) + b"}")
-        found = [made for part in _parts(message) if (made := self._part(part))]
-        return Fragment(USER, b",".join(found) or b'{"text":' + _encode(BLANK) + b"}")
+        content = message.content
+        if isinstance(content, str):
+            return _made(Fragment, (USER, _text(content), None, _NONE, None))
+        found = [made for part in content or () if (made := self._part(part))]
+        return Fragment(USER, b",".join(found) or _text(BLANK))
 
     # The model's
 
     def _of_model(self, message: Message) -> Fragment:
-        if type(message.content) is str and not message.tool_calls:
-            return Fragment(MODEL, b'{"text":' + _encode(message.content) + b"}")
+        content, calls = message.content, message.tool_calls
+        out: list[bytes] = []
+        if isinstance(content, str):
+            if not calls:
+                return _made(Fragment, (MODEL, _text(content), None, _NONE, None))
+            out.append(_text(content))
+            content = None
         is_own = message.model == self._name
-        shown = [call for call in message.tool_calls if not _is_dropped(call, is_own)]
-        calls = self._calls(shown, is_own)
+        shown = [each for each in calls if not (each.extra and _is_dropped(each, is_own))]
+        made = self._calls(shown, is_own)
+        out += made if content is None else self._among(content, shown, made, is_own)
+        if not calls:
+            return Fragment(MODEL, b",".join(out))
+        given = frozenset([each.id for each in shown if not _is_ours(each)])
+        dropped = _NONE if len(shown) == len(calls) else _ids(calls) - _ids(shown)
+        return _made(Fragment, (MODEL, b",".join(out), given, dropped, None))
+
+    def _among(
+        self, content: tuple[Part, ...], calls: list[ToolCall], made: list[bytes], is_own: bool
+    ) -> list[bytes]:
+        """The calls among the words: in their own order, whatever the places say, because results
+        go by it."""
         out: list[bytes] = []
         done = 0
-        places = {call.id: index for index, call in enumerate(shown)}
-        for part in _parts(message):
+        places = {call.id: index for index, call in enumerate(calls, start=1)}
+        for part in content:
             if type(part) is CallRef:
-                # In the order of the calls, whatever the places say: results go by it.
-                upto = places.get(part.id, -1) + 1
-                out += calls[done:upto]
+                upto = places.get(part.id, 0)
+                out += made[done:upto]
                 done = max(done, upto)
-            elif made := self._part(part, is_model=True, is_own=is_own):
-                out.append(made)
-        out += calls[done:]
-        if not message.tool_calls:
-            return Fragment(MODEL, b",".join(out))
-        given = frozenset(call.id for call in shown if not call.extra.get("id_is_ours"))
-        dropped = frozenset(call.id for call in message.tool_calls) - places.keys()
-        return Fragment(MODEL, b",".join(out), given, dropped)
+            elif words := self._part(part, is_model=True, is_own=is_own):
+                out.append(words)
+        return out + made[done:]
 
     def _calls(self, calls: list[ToolCall], is_own: bool) -> list[bytes]:
         out = []
@@ -151,8 +164,9 @@ class Fragments:
             signature = signature_of(call.signature) if is_own else None
             if signature is None and self._is_signed and index == 0:
                 signature = UNSIGNED
-            named = b"" if call.extra.get("id_is_ours") else b'"id":' + _encode(call.id) + b","
-            thought = b',"thought":true' if is_own and call.extra.get("thought") is True else b""
+            named = b"" if _is_ours(call) else b'"id":' + _encode(call.id) + b","
+            is_thought = bool(call.extra) and is_own and call.extra.get("thought") is True
+            thought = b',"thought":true' if is_thought else b""
             out.append(
                 b'{"functionCall":{%b"name":%b,"args":%b}%b%b}'
                 % (
@@ -187,47 +201,53 @@ class Fragments:
     # A tool's
 
     def _of_tool(self, message: Message) -> Fragment:
+        content, name = message.content, message.name or ""
+        if isinstance(content, tuple):
+            given, behind = self._given(content, name, message.is_error)
+        else:
+            given, behind = b'"response":' + _response(content or "", message.is_error), ()
+        id = message.tool_call_id or ""
+        rest = b'"name":%b,%b}}' % (_encode(name), given)
+        result = _made(Result, (id, b'"id":' + _encode(id) + b",", rest, behind))
+        return _made(Fragment, (USER, b"", None, _NONE, result))
+
+    def _given(
+        self, content: tuple[Part, ...], name: str, is_error: bool
+    ) -> tuple[bytes, tuple[bytes, ...]]:
+        """What a tool gave back, with the media inside it, and those that follow the step."""
+        words: list[str] = []
+        refs: list[Any] = []
         inside: list[dict[str, Any]] = []
         behind: list[bytes] = []
-        refs: list[Any] = []
-        name = message.name or ""
-        words: list[str] = []
-        for part in _parts(message):
-            if type(part) is Text:
+        for part in content:
+            if isinstance(part, Text):
                 words.append(part.text)
             elif isinstance(part, Media) and (found := google_media.source(part)):
                 label = _label(part, len(refs) + 1)
-                if (
-                    self._reads_media
-                    and found.data
-                    and found.media_type in google_media.RESPONSE_TYPES
-                ):
+                is_read = self._reads_media and found.media_type in google_media.RESPONSE_TYPES
+                if is_read and found.data:
                     inline = found.wire["inlineData"]
                     inside.append({"inlineData": {**inline, "displayName": label}})
                     refs.append({"$ref": label})
                 else:
-                    behind.append(_encode({"text": MEDIA_OF.format(label=label, name=name)}))
-                    behind.append(_encode(found.wire))
+                    behind += [_text(MEDIA_OF.format(label=label, name=name)), _encode(found.wire)]
                     refs.append(label)
-        response = _response("\n".join(words), message.is_error, refs, has_words=bool(words))
-        rest = b'"name":%b,"response":%b' % (_encode(name), response)
-        rest += b',"parts":%b}}' % _encode(inside) if inside else b"}}"
-        id = message.tool_call_id or ""
-        result = Result(id, b'"id":' + _encode(id) + b",", rest, tuple(behind))
-        return Fragment(USER, b"", result=result)
+        said = "\n".join(words) if words or not refs else None
+        response = b'"response":' + _response(said, is_error, refs)
+        parts = b',"parts":' + _encode(inside) if inside else b""
+        return response + parts, tuple(behind)
 
 
-def _parts(message: Message) -> tuple[Part, ...]:
-    content = message.content
-    return (Text(content),) if isinstance(content, str) else content or ()
+def _text(words: str) -> bytes:
+    return b'{"text":' + _encode(words) + b"}"
 
 
-def _response(words: str, is_error: bool, refs: list[Any], *, has_words: bool) -> bytes:
+def _response(words: str | None, is_error: bool, refs: Sequence[Any] = ()) -> bytes:
     """The object that a function gave back: its own, or its words inside one."""
-    if not is_error and not refs and (whole := google_arguments.as_object(words)):
+    if words and not is_error and not refs and (whole := google_arguments.as_object(words)):
         return whole
     found: dict[str, Any] = {}
-    if has_words or not refs:
+    if words is not None:
         found["error" if is_error else "result"] = words
     if refs:
         found["media"] = refs
@@ -242,6 +262,15 @@ def _label(part: Media, number: int) -> str:
         if isinstance(part, File) and part.name
         else f"{kind}-{number}"
     )
+
+
+def _is_ours(call: ToolCall) -> bool:
+    """Whether we made up its id."""
+    return bool(call.extra) and bool(call.extra.get("id_is_ours"))
+
+
+def _ids(calls: Iterable[ToolCall]) -> frozenset[str]:
+    return frozenset(call.id for call in calls)
 
 
 def _is_dropped(call: ToolCall, is_own: bool) -> bool:

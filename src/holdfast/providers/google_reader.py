@@ -86,7 +86,7 @@ class GoogleReader(Reader):
         self._is_named = False
         self._kept: Object = {}
         self._metadata: Object = {}
-        self._counts: tuple[int | None, ...] = ()
+        self._usage: Object = {}
         self._others: list[Object] = []
         self._calls = 0
         self._call: _Call | None = None
@@ -103,9 +103,16 @@ class GoogleReader(Reader):
     def _take(self, event: Object, *, is_whole: bool) -> None:
         if event.get("error") is not None:
             raise failure(self._vendor, None, {}, event, in_stream=True)
-        if usage := fields.object_of(event, "usageMetadata"):
-            self._use(usage)
-        self._about(event)
+        # Most documents of a stream say the same as the last but for the words.
+        usage = event.get("usageMetadata")
+        if usage is not None and usage != self._usage:
+            self._usage = fields.object_of(event, "usageMetadata")
+            self._use(self._usage)
+        for name in event:
+            if name not in _READ:
+                self._keep(name, event[name])
+        if not self._is_named:
+            self._name(event)
         candidates = fields.objects_of(event, "candidates")
         for candidate in candidates:
             if candidate.get("index"):
@@ -119,18 +126,14 @@ class GoogleReader(Reader):
 
     # Facts
 
-    def _about(self, event: Object) -> None:
-        if not self._is_named:
-            model, id = fields.text_of(event, "modelVersion"), fields.text_of(event, "responseId")
-            self.answer.about(model=model, id=id)
-            self._is_named = model is not None and id is not None
-        for name in event:
-            if name not in _READ:
-                self._keep(name, event[name])
+    def _name(self, event: Object) -> None:
+        model, id = fields.text_of(event, "modelVersion"), fields.text_of(event, "responseId")
+        self.answer.about(model=model, id=id)
+        self._is_named = model is not None and id is not None
 
     def _keep(self, name: str, fact: Any) -> None:
         """Keep what there is no place for; the last word counts, but an empty one is none."""
-        if fact in (None, {}, []) or self._kept.get(name) == fact:
+        if self._kept.get(name) == fact or fact in ({}, []):
             return
         if name in _ADDED_UP and name in self._kept:
             fact = _added(self._kept[name], fact)
@@ -154,10 +157,6 @@ class GoogleReader(Reader):
         thought = fields.count_of(usage, "thoughtsTokenCount")
         cached = fields.count_of(usage, "cachedContentTokenCount")
         total = fields.count_of(usage, "totalTokenCount")
-        counts = (prompt, of_tools, said, thought, cached, total)
-        if counts == self._counts or counts == (None,) * 6:
-            return
-        self._counts = counts
         before = self.answer.usage
         input = _sum(prompt, of_tools)
         output = _sum(said, thought)
@@ -184,7 +183,13 @@ class GoogleReader(Reader):
         content = candidate.get("content")
         if content is not None:
             for part in fields.objects_of(fields.object_of(candidate, "content"), "parts"):
-                self._read_part(part, is_whole)
+                text = part.get("text")
+                if len(part) == 1 and type(text) is str and not is_whole:  # as nearly all are
+                    self.answer.add_text(text)
+                else:
+                    self._read_part(part, text, is_whole)
+        if candidate.keys() <= _OF_CANDIDATE:
+            return
         for name in candidate:
             if name not in _OF_CANDIDATE:
                 self._keep(name, candidate[name])
@@ -208,13 +213,8 @@ class GoogleReader(Reader):
             stop = Stop.TOOL_USE
         self.answer.stopped(stop)
 
-    def _read_part(self, part: Object, is_whole: bool) -> None:
-        text = part.get("text")
-        if len(part) == 1 and type(text) is str:  # as nearly all are
-            self.answer.add_text(text)
-            if is_whole:
-                self.answer.end_block()
-        elif "functionCall" in part:
+    def _read_part(self, part: Object, text: Any, is_whole: bool) -> None:
+        if "functionCall" in part:
             self._read_call(part)
         elif text is not None or part.keys() <= _OF_WORDS:
             self._read_words(part, is_whole)
