@@ -87,6 +87,8 @@ def test_the_model_never_has_the_first_or_the_last_word():
         ("user", [{"text": CONTINUE}]),
     ]
     assert contents_of() == [("user", [{"text": CONTINUE}])]
+    repairs = Google(OLD).ask([Message.assistant("Yes?")]).prepared.repairs
+    assert [repair.what for repair in repairs] == ["continued", "continued"]
 
 
 def test_an_unanswered_call_gets_an_answer_and_an_orphan_is_said():
