@@ -61,7 +61,11 @@ APART = {LAYER_OF["stores"], LAYER_OF["sync"]}
 THIRD_PARTY = {
     "msgspec": {*VALUES, "codec", "stores", "providers"},
     "sqlalchemy": {"stores"},
-    "httpx2": {"providers"},
+    "httpx2": {"providers", "testing"},
+    "splintr": {"providers"},
+    "ctok": {"providers"},
+    # The vendors' SDKs, asked by `testing.replay.sdks` where they are installed.
+    **{sdk: {"testing"} for sdk in ("anthropic", "openai", "google")},
 }
 
 # These run code that they find in data.

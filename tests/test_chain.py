@@ -148,3 +148,19 @@ def test_salts_are_all_different():
     """Each entry has its own."""
     assert len(set(chain.salts(1_000))) == 1_000
     assert chain.salts(0) == []
+
+
+@given(
+    st.binary(min_size=16, max_size=16),
+    st.integers(1, 2**40),
+    st.integers(-1, 2**40),
+    st.sampled_from(["message", "fold", "call", "mark", "later", "späť"]),
+    st.binary(min_size=16, max_size=16),
+    st.binary(max_size=200),
+)
+def test_a_new_entry_is_joined_as_it_is_verified(previous, seq, position, kind, salt, payload):
+    """`join` says in one breath what `verify` and every reader ask `seal`, `link` and `check`."""
+    link, check = chain.join(previous, seq, position, kind, salt, payload)
+
+    assert link == chain.link(previous, seq, kind, chain.seal(salt, payload))
+    assert check == chain.check(seq, position, kind, payload)

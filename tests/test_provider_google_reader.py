@@ -458,20 +458,6 @@ def test_of_several_answers_the_first_counts():
     assert reader.answer.response().text is None
 
 
-def test_facts_that_are_nested_too_deeply_are_kept_as_text():
-    """Whatever a service sends, an answer that came is not lost for it."""
-    deep = {}
-    for _ in range(100):
-        deep = {"a": deep}
-
-    response = whole(
-        document({"text": "a"}, {"hologram": deep}, finish="STOP", groundingMetadata=deep)
-    )
-
-    assert response.text == "a"
-    assert '{\\"a\\":{' in json.dumps(thaw(response.extra["groundingMetadata"]))
-
-
 # The end of a stream
 
 

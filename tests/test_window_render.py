@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from holdfast import codec
 from holdfast.messages import Message, Role, ToolCall
-from holdfast.notes import UNANSWERED
+from holdfast.notes import BLANK, UNANSWERED
 from holdfast.parts import CallRef, Image, Opaque, Text, Thinking
 from holdfast.window.render import Repair, render
 
@@ -294,12 +294,22 @@ def test_what_cannot_stand_there_is_not_shown():
     assert repairs(outcome) == ["misplaced", "misplaced", "misplaced"]
 
 
-@pytest.mark.parametrize("content", [None, "", (), (Text(""),), (CallRef("x"),)])
+@pytest.mark.parametrize("content", [None, "", (), (Text(""),)])
 def test_a_message_that_says_nothing_is_left_out(content):
     outcome = rendered(HI, Message(Role.ASSISTANT, content), Message(Role.USER, content))
 
     assert outcome.messages == (HI,)
     assert repairs(outcome).count("empty") == 2
+
+
+@pytest.mark.parametrize("part", [CallRef("x"), Thinking("hm")])
+def test_a_user_message_is_not_dropped_because_nothing_in_it_can_be_shown(part):
+    said = Message.user([part])
+
+    outcome = rendered(HI, said)
+
+    assert [each.id for each in outcome.messages] == [HI.id, said.id]
+    assert outcome.messages[1].content == BLANK
 
 
 def test_old_roles_are_todays():

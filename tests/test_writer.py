@@ -38,7 +38,7 @@ class Disk:
         self.gate = threading.Event()
         self.gate.set()
 
-    def commit(self, requests, may_wait):
+    def commit(self, requests, may_wait, answer):
         if self.is_locked and not may_wait:
             return None
         self.gate.wait(10)
@@ -255,3 +255,30 @@ def test_closing_when_all_were_withdrawn():
     run(disk, scenario)
 
     assert disk.batches == []
+
+
+def test_an_answer_does_not_wait_for_what_follows_the_commit():
+    """What is done to the files afterwards is nobody's business; the next batch waits for it."""
+    tidied = threading.Event()
+
+    class Tidy(Disk):
+        def commit(self, requests, may_wait, answer):
+            outcome = super().commit(requests, may_wait, answer)
+            if answer is not None:
+                answer(outcome[0])
+                tidied.wait(10)
+            return outcome
+
+    async def scenario(writer):
+        first = await writer.submit(say("first", None))
+        is_before = not tidied.is_set()
+        second = asyncio.ensure_future(writer.submit(say("second", None)))
+        await asyncio.sleep(0.05)
+        is_waiting = not second.done()
+        tidied.set()
+        return first, is_before, is_waiting, await second
+
+    disk = Tidy(is_locked=True)
+
+    assert run(disk, scenario) == ("first", True, True, "second")
+    assert disk.batches == [["first"], ["second"]]

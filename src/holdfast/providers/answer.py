@@ -16,16 +16,13 @@ import msgspec
 
 from holdfast import ids, text
 from holdfast.errors import ProtocolError
-from holdfast.frozen import DEPTH_MAX, EMPTY, FrozenDict
+from holdfast.frozen import EMPTY, FrozenDict
 from holdfast.messages import Content, Message, Stop, ToolCall
 from holdfast.parts import CallRef, Image, Opaque, Part, Text, Thinking
-from holdfast.providers import fields
 from holdfast.providers.base import Callbacks, Response
 from holdfast.usage import Usage
 
 CALLS_MAX = 10_000
-_ROOM = DEPTH_MAX - 4  # levels of JSON that are kept as such
-_BITS_MAX = 3_000
 
 
 class _Words:
@@ -89,13 +86,15 @@ class Answer:
 
     def add_text(self, words: str) -> None:
         """More words of the answer."""
-        if self._half or not words.isascii():
-            words = self._whole(words)
         if not words:
             return
         block = self._words
         if block is None or block.is_thinking:
-            block = self._begin_words(is_thinking=False, keeps_half=True)
+            block = self._begin_words(is_thinking=False)
+        if self._half or not words.isascii():
+            words = self._whole(words)
+            if not words:
+                return
         block.pieces.append(words)
         if self._on_chunk is not None:
             self.has_output = True
@@ -103,13 +102,15 @@ class Answer:
 
     def add_thinking(self, words: str) -> None:
         """More of what the model thinks."""
-        if self._half or not words.isascii():
-            words = self._whole(words)
         if not words:
             return
         block = self._words
         if block is None or not block.is_thinking:
-            block = self._begin_words(is_thinking=True, keeps_half=True)
+            block = self._begin_words(is_thinking=True)
+        if self._half or not words.isascii():
+            words = self._whole(words)
+            if not words:
+                return
         block.pieces.append(words)
         if self._on_thinking is not None:
             self.has_output = True
@@ -137,9 +138,9 @@ class Answer:
         """Facts about the block of words that was written last (`part.extra`)."""
         (self._words or self._begin_words(is_thinking=False)).extra.update(extra)
 
-    def add_redacted(self, data: str) -> None:
+    def add_redacted(self, data: str, **extra: Any) -> None:
         """A block of thinking that the vendor sealed."""
-        self.add_part(Thinking("", text.mend(data)[0], redacted=True))
+        self.add_part(Thinking("", text.mend(data)[0], redacted=True, extra=_mended(extra)))
 
     def add_opaque(self, vendor: str, data: Mapping[str, Any]) -> None:
         """A block that has no form of ours: goes back to `vendor` as it came."""
@@ -252,6 +253,14 @@ class Answer:
 
     # The end
 
+    def rewrite(self) -> None:
+        """All that came is going to be said again, by a service that sends it whole at the end.
+
+        The callbacks heard it already and hear no more of it.
+        """
+        self._blocks, self._words, self._half, self._calls, self._mended = [], None, "", {}, 0
+        self._on_chunk = self._on_thinking = self._on_call = None
+
     def response(self) -> Response:
         """The answer, complete."""
         self.end_calls()
@@ -302,9 +311,8 @@ class Answer:
 
     # Pieces of text
 
-    def _begin_words(self, is_thinking: bool, *, keeps_half: bool = False) -> _Words:
-        if not keeps_half:  # else it is of the words that begin here
-            self._flush_half()
+    def _begin_words(self, is_thinking: bool) -> _Words:
+        self._flush_half()
         self._words = block = _Words(is_thinking)
         self._blocks.append(block)
         return block
@@ -342,28 +350,20 @@ def _mended(value: Mapping[str, Any]) -> FrozenDict:
     try:
         return FrozenDict(value) if value else EMPTY
     except ValueError:
+        pass
+    try:
         return FrozenDict(_mend(value))
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"a part of the answer cannot be kept: {error}") from None
 
 
-def _mend(value: Any, room: int = _ROOM) -> Any:
-    """JSON that can be kept: what is nested too deeply or a number too long stands as text."""
+def _mend(value: Any) -> Any:
     if isinstance(value, str):
         return text.mend(value)[0]
-    if isinstance(value, Mapping | list | tuple) and not room:
-        return _as_text(value)
     if isinstance(value, Mapping):
-        return {text.mend(str(key))[0]: _mend(item, room - 1) for key, item in value.items()}
+        return {text.mend(str(key))[0]: _mend(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_mend(item, room - 1) for item in value]
+        return [_mend(item) for item in value]
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return None
-    if isinstance(value, int) and value.bit_length() > _BITS_MAX:
-        return hex(value)
     return value
-
-
-def _as_text(value: Any) -> str:
-    try:
-        return fields.encode(value)
-    except RecursionError:
-        return "..."

@@ -33,6 +33,7 @@ messages (`Shown.made`) and only the rest is done.
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -45,7 +46,8 @@ from holdfast.tools import Tool
 from holdfast.window.render import Repair, Shown, render
 
 _DIGEST_SIZE = 16
-_encode = msgspec.msgpack.Encoder().encode
+_NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
+_encode = msgspec.json.Encoder(enc_hook=lambda part: part.raw).encode  # an Unknown is what it holds
 _HAS_WORD = re.compile(r"\S")
 
 
@@ -333,7 +335,7 @@ def _digest(before: bytes, value: Any) -> bytes:
 def _continue(beside: Message | None, where: str) -> Message:
     """A user's word where there has to be one; the same one whenever it is made."""
     if beside is None:
-        return Message.user(CONTINUE, id=f"empty:{where}", synthetic="continue")
+        return Message.user(CONTINUE, id=f"empty:{where}", timestamp=_NO_TIME, synthetic="continue")
     return Message.user(
         CONTINUE, id=f"{beside.id}:{where}", timestamp=beside.timestamp, synthetic="continue"
     )

@@ -18,7 +18,6 @@ that; the chain, which also tells what was done on purpose, is for `verify`.
 """
 
 import os
-import threading
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import Protocol
@@ -60,31 +59,22 @@ class Linked(Protocol):
     def seal(self) -> bytes | None: ...
 
 
-class _Salts:
-    """Random bytes, drawn for many rows at once, because every draw is a system call."""
-
-    def __init__(self) -> None:
-        self.renew()
-
-    def renew(self) -> None:
-        """Forget what is left, as a process that was forked has to: the other one has it too."""
-        self._lock = threading.Lock()
-        self._left: list[bytes] = []
-
-    def take(self, count: int) -> list[bytes]:
-        with self._lock:
-            while len(self._left) < count:
-                drawn = os.urandom(SIZE * _DRAW)
-                self._left += [drawn[at : at + SIZE] for at in range(0, len(drawn), SIZE)]
-            taken = self._left[len(self._left) - count :]
-            del self._left[len(self._left) - count :]
-            return taken
-
-
-_salts = _Salts()
-salts = _salts.take  # fresh salts, one for each entry
+# Random bytes are drawn for many rows at once, because every draw is a system call. Threads need no
+# lock: a list gives each of its items to one of them.
+_drawn: list[bytes] = []
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_salts.renew)
+    os.register_at_fork(after_in_child=_drawn.clear)  # the parent has them too
+
+
+def salts(count: int) -> list[bytes]:
+    """Fresh salts, one for each entry."""
+    take = _drawn.pop
+    while True:
+        try:
+            return [take() for _ in range(count)]
+        except IndexError:  # what was taken by then is given to nobody
+            drawn = os.urandom(SIZE * max(_DRAW, count))
+            _drawn.extend(drawn[at : at + SIZE] for at in range(0, len(drawn), SIZE))
 
 
 def root(session_id: str) -> bytes:
@@ -109,6 +99,22 @@ def link(previous: bytes, seq: int, kind: str, sealed: bytes) -> bytes:
     hash = _begin()
     hash.update(previous + seq.to_bytes(8, "big") + named + sealed)
     return hash.digest()
+
+
+def join(
+    previous: bytes, seq: int, position: int, kind: str, salt: bytes, payload: bytes
+) -> tuple[bytes, int]:
+    """Link and check of a new entry: `seal`, `link` and `check` in one breath.
+
+    Everything that is appended goes through here, and three calls cost more than what they do.
+    """
+    hash = _begin()
+    hash.update(salt)
+    hash.update(payload)
+    sealed = hash.digest()
+    hash = _begin()
+    hash.update(previous + seq.to_bytes(8, "big") + (_KINDS.get(kind) or kind.encode()) + sealed)
+    return hash.digest(), crc32(payload, seq ^ STARTS[kind] ^ position * SPREAD)
 
 
 def check(seq: int, position: int, kind: str, payload: bytes | None) -> int:

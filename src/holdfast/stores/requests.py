@@ -130,7 +130,7 @@ class Append(OfSession[Appended]):
         head.check_alive(self.now)
         if self.lease is not None:
             head.check_lease(self.lease)
-        line = views.line_of(shelf, head, self.branch)
+        line = head.lines.get(self.branch) or views.line_of(shelf, head, self.branch)
         if self.after is not None and self.after != line.head:
             raise Conflict(head.key, self.after, line.head)
         first = head.seq + 1
@@ -405,23 +405,21 @@ class Expire(Request[Expired]):
 
 def _add(shelf: Shelf, head: Head, line: Line, entries: Sequence[Packed]) -> None:
     """Put entries behind the head of a branch."""
-    number, seq = head.number, head.seq
-    count, link, branch = line.count, line.link, line.number
+    number, seq, branch = head.number, head.seq, line.number
+    position, link = line.count - 1, line.link
+    salts = chain.salts(len(entries))
     rows: list[NewRow] = []
-    for (kind, whole, kept, holes, texts), salt in zip(
-        entries, chain.salts(len(entries)), strict=True
-    ):
+    for (kind, whole, kept, holes, texts), salt in zip(entries, salts, strict=True):
         seq += 1
         if kind == "message":
-            count += 1
-        link = chain.link(link, seq, kind, chain.seal(salt, whole))
-        check = chain.check(seq, count - 1, kind, whole)
-        rows.append((number, seq, branch, count - 1, kind, check, link, salt, kept, holes))
+            position += 1
+        link, check = chain.join(link, seq, position, kind, salt, whole)
+        rows.append((number, seq, branch, position, kind, check, link, salt, kept, holes))
         if holes is not None:
             for digest in blobs.digests(holes):
                 shelf.add_blob(head, digest, texts[digest])
     head.seq = line.head = seq
-    line.count, line.link = count, link
+    line.count, line.link = position + 1, link
     shelf.add_rows(head, rows)
     shelf.save_line(head, line)
 

@@ -8,6 +8,7 @@ the others in its transaction are not concerned.
 Where the work is done depends on the disk. Handing it to a thread and back costs more than a
 quick commit does, so while commits are quick they run in the event loop's own thread; when they are
 not, or when another process holds the lock, a thread waits for the disk and the loop goes on.
+What has to be done to the files after a commit then runs while the next requests come in.
 
 All state here belongs to the thread of the event loop; the writing thread sees one batch at a time.
 """
@@ -18,6 +19,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from holdfast.errors import StoreUnavailable
@@ -31,9 +33,12 @@ CROWD = 32  # so many at once are worth a thread
 LATEST = 9  # commits whose median tells how quick they are: one slow one says nothing
 
 # What a batch comes to: a result or an error for each request, and how long the commit took. None
-# when it could not start at once and was not allowed to wait.
-Outcome = tuple[list[Any], float]
-Commit = Callable[[Sequence[Request[Any]], bool], Outcome | None]
+# when it could not start at once and was not allowed to wait. Who has more to do after the commit
+# gives the results to `answer` before that, if there is one.
+Results = list[Any]
+Outcome = tuple[Results, float]
+Answer = Callable[[Results], None]
+Commit = Callable[[Sequence[Request[Any]], bool, Answer | None], Outcome | None]
 
 
 class _Ticket(Generic[_Result]):
@@ -64,7 +69,8 @@ class _Ticket(Generic[_Result]):
 class GroupCommit:
     """The queue in front of a store that one may write to at a time.
 
-    `commit(requests, may_wait)` runs a batch. It never raises. `after` is called when one is done.
+    `commit(requests, may_wait, answer)` runs a batch. It never raises. `after` is called when one
+    is done.
     """
 
     def __init__(
@@ -141,7 +147,7 @@ class GroupCommit:
             self._finish([], ([], self._usual_s))
             return
         if self._is_quick(batch):
-            outcome = self._commit([ticket.request for ticket in batch], False)
+            outcome = self._commit([ticket.request for ticket in batch], False, None)
             if outcome is not None:
                 self._finish(batch, outcome)
                 return
@@ -168,12 +174,15 @@ class GroupCommit:
 
     def _run(self) -> None:
         while (batch := self._work.get()) is not None:
-            outcome = self._commit([ticket.request for ticket in batch], True)
+            answer = partial(self._tell_loop, _settle, batch)
+            outcome = self._commit([ticket.request for ticket in batch], True, answer)
             assert outcome is not None
-            try:
-                self._loop.call_soon_threadsafe(self._back, batch, outcome)
-            except RuntimeError:  # the loop is closed: nobody waits for an answer
-                return
+            self._tell_loop(self._back, batch, outcome)
+
+    def _tell_loop(self, function: Callable[..., None], *values: Any) -> None:
+        """From the thread that writes."""
+        with suppress(RuntimeError):  # the loop is closed: nobody waits for an answer
+            self._loop.call_soon_threadsafe(function, *values)
 
     def _back(self, batch: list[_Ticket[Any]], outcome: Outcome) -> None:
         self._is_away = False
@@ -183,8 +192,7 @@ class GroupCommit:
         results, commit_s = outcome
         self._latest_s.append(commit_s)
         self._usual_s = sorted(self._latest_s)[len(self._latest_s) // 2]
-        for ticket, result in zip(batch, results, strict=True):
-            ticket.settle(result)
+        _settle(batch, results)
         self._after()
         if self._queue:
             self._plan()
@@ -201,3 +209,10 @@ class GroupCommit:
             self._work.put(None)
             self._thread.join()
             self._thread = None
+
+
+def _settle(batch: Sequence[_Ticket[Any]], results: Results) -> None:
+    """Answer everybody who was not answered yet."""
+    for ticket, result in zip(batch, results, strict=True):
+        if not ticket.is_settled:
+            ticket.settle(result)

@@ -7,6 +7,7 @@
 | `checker`      | judges such a run: lost, doubled, reordered, stale, mixed up                    |
 | `validators`   | judges a request: would the vendor accept it?                                   |
 | `prompt_cache` | bills requests: what would Anthropic's prompt cache have read?                  |
+| `replay`       | recorded traffic: a server that answers with it, and a judge of adapters        |
 """
 
 import sys

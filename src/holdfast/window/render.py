@@ -21,14 +21,14 @@ it had to change is told in `repairs`; what it made up is marked with `synthetic
 | orphan     | a result without a call, or a second one: as the user's words, if it has any      |
 | renamed    | a call with an id that is taken, or empty: another id, in its result too          |
 | misplaced  | a call, a thought or a place of a call where it cannot stand: not shown           |
-| empty      | a message that says nothing: not shown                                            |
+| empty      | a message that says nothing: not shown; a user's that held anything is named      |
 """
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Self
 
 from holdfast.messages import Content, Message, Result, Role, ToolCall
-from holdfast.notes import ORPHAN, UNANSWERED
+from holdfast.notes import BLANK, ORPHAN, UNANSWERED
 from holdfast.parts import CallRef, Part, Text, Thinking
 
 _CANONICAL = {role: role.canonical for role in Role}
@@ -152,6 +152,8 @@ class _Work:
 
     def _say(self, message: Message, role: Role, content: Content) -> None:
         """A message without calls and results, if it says anything."""
+        if not content and role is Role.USER and _holds_more_than_text(message.content):
+            content = BLANK  # a user's message is not dropped
         if not content:
             if message.content or not message.tool_calls:
                 self._repairs.append(Repair("empty", message.id))
@@ -282,6 +284,10 @@ class _Work:
         title = ORPHAN.format(name=result.name or "a tool")
         content = f"{title}\n{content}" if isinstance(content, str) else (Text(title), *content)
         self._out.append(_made(message, Role.USER, content, "orphan", index))
+
+
+def _holds_more_than_text(content: Content) -> bool:
+    return isinstance(content, tuple) and any(type(part) is not Text for part in content)
 
 
 def _made(

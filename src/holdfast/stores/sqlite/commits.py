@@ -26,7 +26,7 @@ from holdfast.stores.sqlite.heads import Heads
 from holdfast.stores.sqlite.settings import pragma
 from holdfast.stores.sqlite.shelf import SQLiteShelf
 from holdfast.stores.sqlite.wiping import write_all_anew
-from holdfast.stores.writer import Outcome
+from holdfast.stores.writer import Answer, Outcome, Results
 
 LOCK_WAIT_S = 30.0
 PURGE_WAIT_MS = 10_000
@@ -68,8 +68,13 @@ class Commits:
                 db, self._db = self._db, None
                 self._file.close(db)
 
-    def run(self, requests: Sequence[Request[Any]], may_wait: bool) -> Outcome | None:
-        """One batch; by the loop's thread or by the writer's. None if it would have to wait."""
+    def run(
+        self, requests: Sequence[Request[Any]], may_wait: bool, answer: Answer | None = None
+    ) -> Outcome | None:
+        """One batch; by the loop's thread or by the writer's. None if it would have to wait.
+
+        `answer` is given the results before the WAL is moved: nobody has to wait for that.
+        """
         try:
             if not self._file.lock(LOCK_WAIT_S if may_wait else 0):
                 if not may_wait:
@@ -78,7 +83,7 @@ class Commits:
             try:
                 self._rescue()
                 self._connection()
-                return self._batch(requests)
+                return self._batch(requests, answer)
             finally:
                 self._file.unlock()
         except Exception as error:  # noqa: BLE001 - each caller is answered, whatever it is
@@ -112,7 +117,7 @@ class Commits:
             with suppress(StoreError):
                 self._file.close(self._failed.pop())
 
-    def _batch(self, requests: Sequence[Request[Any]]) -> Outcome:
+    def _batch(self, requests: Sequence[Request[Any]], answer: Answer | None = None) -> Outcome:
         try:
             db = self._connection() if self._db is None else self._db
             shelf, results, seconds = self._transaction(db, requests)
@@ -124,7 +129,7 @@ class Commits:
             self._undo(error)
             raise
         else:
-            return self._after(shelf, requests, results), seconds
+            return self._after(shelf, requests, results, answer), seconds
         outcomes = [self._batch([request]) for request in requests]
         return [results[0] for results, _ in outcomes], max(seconds for _, seconds in outcomes)
 
@@ -187,8 +192,12 @@ class Commits:
         return shelf, results, time.perf_counter() - start
 
     def _after(
-        self, shelf: SQLiteShelf, requests: Sequence[Request[Any]], results: list[Any]
-    ) -> list[Any]:
+        self,
+        shelf: SQLiteShelf,
+        requests: Sequence[Request[Any]],
+        results: Results,
+        answer: Answer | None,
+    ) -> Results:
         """What follows a commit. It is done, whatever happens here; only purging can still fail."""
         assert self._db is not None
         try:
@@ -196,8 +205,10 @@ class Commits:
                 self._purge(self._db, shelf.removed)
             elif shelf.is_removing:
                 self._move(self._db, "TRUNCATE")
-            else:
-                self._checkpoint(self._db, shelf.written)
+            elif (mode := self._checkpoint_due(shelf.written)) is not None:
+                if answer is not None:
+                    answer(results)
+                self._move(self._db, mode)
         except Exception as error:  # noqa: BLE001 - the next checkpoint, or who purged, meets it
             self._undo(error)
             if shelf.is_purging:
@@ -208,13 +219,13 @@ class Commits:
                 ]
         return results
 
-    def _checkpoint(self, db: sqlite3.Connection, rows: int) -> None:
-        """Move the WAL into the database when it is long; how long is looked at now and then."""
+    def _checkpoint_due(self, rows: int) -> Mode | None:
+        """How to move the WAL, when it is long; how long is looked at now and then."""
         self._written += rows
-        if self._written >= CHECKPOINT_ROWS:
-            self._written = 0
-            if (mode := self._file.checkpoint_due()) is not None:
-                self._move(db, mode)
+        if self._written < CHECKPOINT_ROWS:
+            return None
+        self._written = 0
+        return self._file.checkpoint_due()
 
     def _move(self, db: sqlite3.Connection, mode: Mode, wait_ms: int = CHECKPOINT_WAIT_MS) -> bool:
         """Move the WAL into the database; whether somebody was in the way.

@@ -343,7 +343,8 @@ _stretch = and_(
     entries.c.seq <= bindparam("last"),
 )
 INSERT_ROW = _insert(entries, "session", *_ROW[:-1])
-INSERT_ROWS = _repeated(INSERT_ROW, ROWS_AT_ONCE)
+INSERT_PLAIN_ROW = _insert(entries, "session", *_ROW[:-2])  # without holes
+INSERT_PLAIN_ROWS = _repeated(INSERT_PLAIN_ROW, ROWS_AT_ONCE)
 FIND_ROW = _find(entries, _row, "session", "seq")
 _fields = [entries.c.seq, entries.c.check, case((entries.c.holes.is_(None), entries.c.payload))]
 FIND_FIELDS = _text(

@@ -1,0 +1,57 @@
+"""The judge's own opinion on refusals, held against the list that was made by reading them."""
+
+import json
+
+import pytest
+
+from holdfast.errors import AuthError, ContextOverflow, InvalidRequest, Overloaded, RateLimited
+from holdfast.testing.replay import readings
+from holdfast.testing.replay.recordings import read_file
+from holdfast.testing.replay.refused import expected
+from test_provider_failures import (
+    REFUSED,
+    REFUSED_IN_STREAM,
+    TRAFFIC,
+    expected_of,
+    needs_traffic,
+)
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "kind"),
+    [
+        (401, "no", AuthError),
+        (403, "no", AuthError),
+        (429, "Request too large: tokens per min. Reduce the length of the messages", RateLimited),
+        (413, "too large", ContextOverflow),
+        (529, "Overloaded", Overloaded),
+        (503, "", Overloaded),
+        (404, "model: x", InvalidRequest),
+        (400, "prompt is too long: 200001 tokens > 200000 maximum", ContextOverflow),
+        (400, "messages.0: bad", InvalidRequest),
+        (200, {"type": "overloaded_error", "message": "Overloaded"}, Overloaded),
+    ],
+)
+def test_a_refusal_is_one_error(status, said, kind):
+    assert expected(status, {"error": said}) == (kind,)
+
+
+@needs_traffic
+def test_the_judge_agrees_with_the_list(subtests):
+    """Of every recorded refusal of a vendor that is built."""
+    judged = 0
+    for path in sorted(TRAFFIC.glob("*/*.json")):
+        kinds = expected_of(path, REFUSED) or expected_of(path, REFUSED_IN_STREAM)
+        if kinds is None:
+            continue
+        kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+        for exchange in read_file(path).exchanges:
+            reading = None if exchange.why_not else readings.read(exchange)
+            if reading is None or not reading.error:
+                continue
+            judged += 1
+            with subtests.test(path=path.name, number=exchange.number):
+                found = expected(exchange.status, reading.error)
+                assert kinds[0] in found, json.dumps(reading.error)[:300]
+
+    assert judged > 50
