@@ -382,21 +382,25 @@ def test_tokens_count_the_whole_prompt_and_all_that_was_written():
 
 
 def test_the_last_count_of_a_stream_counts():
-    """What is 0 is left out of it; a document without counts says nothing."""
+    """What is not said again is as it was; a document without counts says nothing."""
     heard = Heard()
     response = streamed(
         document({"text": "a"}, usage={"promptTokenCount": 9, "thoughtsTokenCount": 78}),
         document({"text": "b"}, usage={"promptTokenCount": 9, "candidatesTokenCount": 21}),
-        document(
-            {"text": "c"}, usage={"promptTokenCount": 87, "totalTokenCount": 87}, finish="STOP"
-        ),
+        document({"text": "c"}, usage={"promptTokenCount": 87}, finish="STOP"),
         {"usageMetadata": {"trafficType": "ON_DEMAND"}},
         callbacks=heard.callbacks(),
     )
 
-    assert response.usage == Usage(input=87, output=0, reasoning=0)
-    assert [count for kind, count in heard if kind == "usage"] == [78, 21, 0]
+    assert response.usage == Usage(input=87, output=99, reasoning=78)
+    assert [count for kind, count in heard if kind == "usage"] == [78, 99, 99]
     assert response.extra["usageMetadata"]["trafficType"] == "ON_DEMAND"
+
+
+def test_what_google_leaves_out_of_its_counts_is_nothing():
+    usage = {"promptTokenCount": 9, "totalTokenCount": 9}
+
+    assert whole(document(finish="SAFETY", usage=usage)).usage == Usage(input=9, output=0)
 
 
 def test_counts_that_make_no_sense_are_left():
@@ -545,6 +549,20 @@ def test_a_stream_cut_at_any_byte_is_not_complete(framing):
 
         is_last_read = size >= data.rindex(b"}") + (4 if framing is EventStream else 1)
         assert reader.is_complete == is_last_read
+
+
+def test_a_last_event_that_lacks_its_blank_line_is_whole():
+    """Nothing else can be missing of it; of half an event nothing is taken."""
+    data = b"data: " + json.dumps(document({"text": "a"}, finish="STOP")).encode()
+    cut, reader = reading(), reading()
+
+    cut.finish(data[:-1])
+    reader.finish(data + b"\n")
+
+    assert not cut.is_complete
+    assert cut.answer.partial() is None
+    assert reader.is_complete
+    assert reader.answer.response().text == "a"
 
 
 json_parts = st.one_of(

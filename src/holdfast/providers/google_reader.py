@@ -100,6 +100,14 @@ class GoogleReader(Reader):
         # The document came whole, so that is all, even if it does not say why.
         self.is_complete = self.is_complete or bool(body.get("candidates"))
 
+    def finish(self, left_over: bytes) -> None:
+        """An event that only lacks the blank line behind it is whole: half an object is none."""
+        try:
+            event = fields.decode_object(left_over.strip().removeprefix(b"data:"))
+        except ProtocolError:
+            return
+        self._take(event, is_whole=False)
+
     def _take(self, event: Object, *, is_whole: bool) -> None:
         if event.get("error") is not None:
             raise failure(self._vendor, None, {}, event, in_stream=True)
@@ -147,26 +155,21 @@ class GoogleReader(Reader):
             self.answer.about(candidates=self._others)
 
     def _use(self, usage: Object) -> None:
-        """The tokens by now. Google leaves out what is 0."""
+        """The tokens by now; what is not said again is as it was."""
         if not self._metadata:
             self.answer.about(usageMetadata=self._metadata)  # kept as it is at the end
         self._metadata.update(usage)
-        prompt = fields.count_of(usage, "promptTokenCount")
-        of_tools = fields.count_of(usage, "toolUsePromptTokenCount")
-        said = fields.count_of(usage, "candidatesTokenCount")
-        thought = fields.count_of(usage, "thoughtsTokenCount")
-        cached = fields.count_of(usage, "cachedContentTokenCount")
-        total = fields.count_of(usage, "totalTokenCount")
-        before = self.answer.usage
-        input = _sum(prompt, of_tools)
-        output = _sum(said, thought)
+        known = self._metadata
+        input = _sum(known, "promptTokenCount", "toolUsePromptTokenCount")
+        output = _sum(known, "candidatesTokenCount", "thoughtsTokenCount")
+        total = fields.count_of(known, "totalTokenCount")
         if output is None and total is not None and input is not None:
-            output = max(0, total - input)
+            output = max(0, total - input)  # what is 0 is left out
         self.answer.used(
             input=input,
             output=output,
-            reasoning=0 if thought is None and before.reasoning else thought,
-            cache_read=0 if cached is None and before.cache_read else cached,
+            reasoning=fields.count_of(known, "thoughtsTokenCount"),
+            cache_read=fields.count_of(known, "cachedContentTokenCount"),
         )
 
     def _check(self, feedback: Object) -> None:
@@ -285,7 +288,8 @@ class GoogleReader(Reader):
         self.answer.end_call(call.key, arguments=arguments, signature=call.signature, **call.extra)
 
 
-def _sum(a: int | None, b: int | None) -> int | None:
+def _sum(known: Object, first: str, second: str) -> int | None:
+    a, b = fields.count_of(known, first), fields.count_of(known, second)
     return None if a is None and b is None else (a or 0) + (b or 0)
 
 
