@@ -12,6 +12,8 @@ and may be written at the same time. A CallRef marks the place of a call that so
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
+import msgspec
+
 from holdfast import ids, text
 from holdfast.errors import ProtocolError
 from holdfast.frozen import EMPTY, FrozenDict
@@ -216,7 +218,7 @@ class Answer:
     def used(self, **counts: int | None) -> None:
         """Tokens, as far as they are known by now; None adds nothing to what was said before."""
         known = {name: count for name, count in counts.items() if count is not None}
-        usage = self._usage.replace(**known)
+        usage = msgspec.structs.replace(self._usage, **known)  # unchecked: `fields.count_of` did
         if usage != self._usage:
             self._usage = usage
             if self._on_usage is not None:
