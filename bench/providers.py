@@ -30,7 +30,7 @@ from values import messages as mixed
 from holdfast import Message, Tool, ToolCall
 from holdfast.providers.anthropic import AnthropicWire
 from holdfast.providers.base import Callbacks
-from holdfast.providers.google import GoogleWire
+from holdfast.providers.google import Google as GoogleWire
 from holdfast.providers.openai_chat import OpenAIChat
 from holdfast.providers.openai_responses import OpenAIResponses
 from holdfast.providers.stream import EventStream

@@ -37,6 +37,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
+from msgspec.structs import replace as _replaced  # unchecked: what it is given here was checked
 
 from holdfast.messages import Content, Message, Role, ToolCall
 from holdfast.notes import BLANK, CONTINUE, NOT_SHOWN
@@ -148,6 +149,7 @@ class _Work:
 
     def __init__(self, target: Target, head: _Head) -> None:
         self._rules = rules = target.rules
+        self._binds_prefix, self._has_system_role = rules.binds_prefix, rules.has_system_role
         self._name = target.name
         self._fragment = target.fragment
         self._head = head
@@ -157,7 +159,8 @@ class _Work:
         self._fragments: list[Any] = []
         self._system = [head.system] if head.system else []
         self._digest = head.digest() if rules.binds_prefix else b""
-        self._called: dict[str, str] = {}  # names of the calls that wait for their results
+        # Id and name, as the target sees them, of the calls that wait for their results.
+        self._called: dict[str, tuple[str, str]] = {}
         self._repairs: list[Repair] = []
 
     def goes_on(self, head: _Head, shown: Shown) -> bool:
@@ -199,10 +202,10 @@ class _Work:
 
     def _add(self, message: Message) -> None:
         before = self._digest
-        if self._rules.binds_prefix:
+        if self._binds_prefix:
             self._digest = _digest(before, _meaning(message))
         role = message.role
-        if role is Role.SYSTEM and not self._rules.has_system_role:
+        if role is Role.SYSTEM and not self._has_system_role:
             if message.text:
                 self._system.append(message.text)
             return
@@ -234,15 +237,15 @@ class _Work:
             content = BLANK
         if content is message.content and calls is message.tool_calls:
             return message
-        return message.replace(content=content, tool_calls=calls)
+        return _replaced(message, content=content, tool_calls=calls)
 
     def _fitted_result(self, message: Message, content: Content) -> Message:
         called = message.tool_call_id or ""
-        id = self._id(called, message.id)
-        name = self._called.pop(called, None) or self._names.sent(message.name or "")
+        assert called in self._called, "rendered: a result stands behind its call"
+        id, name = self._called.pop(called)
         if content is message.content and id == called and name == message.name:
             return message
-        return message.replace(content=content, tool_call_id=id, name=name)
+        return _replaced(message, content=content, tool_call_id=id, name=name)
 
     def _calls(self, message: Message) -> tuple[ToolCall, ...]:
         if not message.tool_calls:
@@ -251,9 +254,10 @@ class _Work:
         return message.tool_calls if made == message.tool_calls else made
 
     def _call(self, call: ToolCall, message: Message) -> ToolCall:
-        id, name, signature = self._id(call.id, message.id), self._names.sent(call.name), None
-        self._called[call.id] = name
-        if name != call.name:
+        id, name = self._rules.call_id.fitted_apart(call.id), self._names.sent(call.name)
+        signature = None
+        self._called[call.id] = id, name
+        if id != call.id or name != call.name:
             self._repairs.append(Repair("refitted", message.id, call.id))
         if call.signature is not None:
             if message.model == self._name:
@@ -262,13 +266,7 @@ class _Work:
                 self._repairs.append(Repair("stripped", message.id, call.id))
         if id == call.id and name == call.name and signature is call.signature:
             return call
-        return call.replace(id=id, name=name, signature=signature)
-
-    def _id(self, id: str, message_id: str) -> str:
-        fitted = self._rules.call_id.fitted_apart(id)
-        if fitted != id:
-            self._repairs.append(Repair("refitted", message_id, id))
-        return fitted
+        return _replaced(call, id=id, name=name, signature=signature)
 
     # What a message says
 
