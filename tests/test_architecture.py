@@ -66,6 +66,7 @@ THIRD_PARTY = {
     "ctok": {"providers"},
     # The vendors' SDKs, asked by `testing.replay.sdks` where they are installed.
     **{sdk: {"testing"} for sdk in ("anthropic", "openai", "google")},
+    "xllamacpp": {"providers"},
 }
 
 # These run code that they find in data.

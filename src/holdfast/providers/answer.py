@@ -12,6 +12,8 @@ and may be written at the same time. A CallRef marks the place of a call that so
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
+import msgspec
+
 from holdfast import ids, text
 from holdfast.errors import ProtocolError
 from holdfast.frozen import EMPTY, FrozenDict
@@ -84,13 +86,15 @@ class Answer:
 
     def add_text(self, words: str) -> None:
         """More words of the answer."""
-        if self._half or not words.isascii():
-            words = self._whole(words)
         if not words:
             return
         block = self._words
         if block is None or block.is_thinking:
             block = self._begin_words(is_thinking=False)
+        if self._half or not words.isascii():
+            words = self._whole(words)
+            if not words:
+                return
         block.pieces.append(words)
         if self._on_chunk is not None:
             self.has_output = True
@@ -98,13 +102,15 @@ class Answer:
 
     def add_thinking(self, words: str) -> None:
         """More of what the model thinks."""
-        if self._half or not words.isascii():
-            words = self._whole(words)
         if not words:
             return
         block = self._words
         if block is None or not block.is_thinking:
             block = self._begin_words(is_thinking=True)
+        if self._half or not words.isascii():
+            words = self._whole(words)
+            if not words:
+                return
         block.pieces.append(words)
         if self._on_thinking is not None:
             self.has_output = True
@@ -212,7 +218,7 @@ class Answer:
     def used(self, **counts: int | None) -> None:
         """Tokens, as far as they are known by now; None adds nothing to what was said before."""
         known = {name: count for name, count in counts.items() if count is not None}
-        usage = self._usage.replace(**known)
+        usage = msgspec.structs.replace(self._usage, **known)  # unchecked: `fields.count_of` did
         if usage != self._usage:
             self._usage = usage
             if self._on_usage is not None:
@@ -246,6 +252,14 @@ class Answer:
         self._extra |= {name: fact for name, fact in extra.items() if fact is not None}
 
     # The end
+
+    def rewrite(self) -> None:
+        """All that came is going to be said again, by a service that sends it whole at the end.
+
+        The callbacks heard it already and hear no more of it.
+        """
+        self._blocks, self._words, self._half, self._calls, self._mended = [], None, "", {}, 0
+        self._on_chunk = self._on_thinking = self._on_call = None
 
     def response(self) -> Response:
         """The answer, complete."""
@@ -336,7 +350,11 @@ def _mended(value: Mapping[str, Any]) -> FrozenDict:
     try:
         return FrozenDict(value) if value else EMPTY
     except ValueError:
+        pass
+    try:
         return FrozenDict(_mend(value))
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"a part of the answer cannot be kept: {error}") from None
 
 
 def _mend(value: Any) -> Any:

@@ -32,7 +32,7 @@ from holdfast.providers.openai_chat_dialect import HOSTS, Dialect, dialect_of
 from holdfast.providers.openai_chat_media import part_of, taker
 from holdfast.providers.openai_chat_reader import CHAT, ChatReader
 from holdfast.providers.prepare import Prepared, Rules
-from holdfast.providers.wire import Ask, Wire
+from holdfast.providers.wire import Ask, Wire, merge
 
 __all__ = ["HOSTS", "Dialect", "OpenAIChat", "dialect_of"]
 
@@ -110,7 +110,7 @@ class OpenAIChat(Wire):
                 body["stream_options"] = {"include_usage": True}
         self._put_settings(body, ask)
         body["messages"] = msgspec.Raw(self._messages(prepared, "\n\n".join(told)))
-        shared.merge(body, ask.settings.extra.get(self._vendor) or {})
+        merge(body, ask.settings.extra.get(self._vendor))
         return body
 
     def _format(self, schema: Mapping[str, Any], told: list[str]) -> Object:

@@ -50,18 +50,6 @@ def cache_key(conversation: str) -> str:
     return hashlib.blake2b(conversation.encode(), digest_size=CACHE_KEY_SIZE_MAX // 2).hexdigest()
 
 
-def merge(body: Object, more: Mapping[str, Any]) -> None:
-    """Put a caller's own fields into the body: tools behind ours, objects merged, others set."""
-    for name, value in more.items():
-        mine = body.get(name)
-        if name == "tools" and mine and isinstance(value, list | tuple):
-            body[name] = [*mine, *value]
-        elif isinstance(mine, dict) and isinstance(value, dict):
-            body[name] = {**mine, **value}
-        else:
-            body[name] = value
-
-
 # Schemas
 
 

@@ -37,6 +37,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
+from msgspec.structs import replace as _replaced  # unchecked: what it is given here was checked
 
 from holdfast.messages import Content, Message, Role, ToolCall
 from holdfast.notes import BLANK, CONTINUE, NOT_SHOWN
@@ -65,6 +66,7 @@ class Rules(NamedTuple):
     first_is_user    the user has the first word
     last_is_user     the user, or a tool, has the last word
     has_blank_text   takes text that is only white space
+    keeps_blank_between   takes it back where the model wrote it among opaque blocks
     keeps_thinking   takes thinking back
     binds_prefix     thinking is signed together with all that stood before it
     takes            whether it takes this image, audio or file in a message of this role
@@ -77,6 +79,7 @@ class Rules(NamedTuple):
     first_is_user: bool = False
     last_is_user: bool = False
     has_blank_text: bool = True
+    keeps_blank_between: bool = False
     keeps_thinking: bool = True
     binds_prefix: bool = False
     takes: Callable[[Any, Role], bool] = _takes_no_media
@@ -135,7 +138,9 @@ class _Head(NamedTuple):
     tools: tuple[Tool, ...]
 
     def digest(self) -> bytes:
-        tools = [(tool.name, tool.description, tool.parameters) for tool in self.tools]
+        tools = sorted(
+            (tool.name, tool.description, _encode(tool.parameters)) for tool in self.tools
+        )
         return _digest(b"", (self.system, tools))
 
 
@@ -144,6 +149,7 @@ class _Work:
 
     def __init__(self, target: Target, head: _Head) -> None:
         self._rules = rules = target.rules
+        self._binds_prefix, self._has_system_role = rules.binds_prefix, rules.has_system_role
         self._name = target.name
         self._fragment = target.fragment
         self._head = head
@@ -153,7 +159,8 @@ class _Work:
         self._fragments: list[Any] = []
         self._system = [head.system] if head.system else []
         self._digest = head.digest() if rules.binds_prefix else b""
-        self._called: dict[str, str] = {}  # names of the calls that wait for their results
+        # Id and name, as the target sees them, of the calls that wait for their results.
+        self._called: dict[str, tuple[str, str]] = {}
         self._repairs: list[Repair] = []
 
     def goes_on(self, head: _Head, shown: Shown) -> bool:
@@ -167,8 +174,7 @@ class _Work:
 
     def prepared(self, repairs: tuple[Repair, ...]) -> Prepared:
         messages, fragments = self._messages.copy(), self._fragments.copy()
-        last = messages[-1].role if messages else None
-        if last is None or (self._rules.last_is_user and last is Role.ASSISTANT):
+        if not messages or (self._rules.last_is_user and self._is_assistants(messages[-1])):
             behind = _continue(self._seen[-1] if self._seen else None, "last")
             repairs += (Repair("continued", behind.id),)
             messages.append(behind)
@@ -183,6 +189,11 @@ class _Work:
             (*repairs, *self._repairs),
         )
 
+    def _is_assistants(self, last: Message) -> bool:
+        """Whether the assistant had the last word; a turn that paused goes on from there."""
+        is_paused = last.stop == "pause_turn" and last.model == self._name
+        return last.role is Role.ASSISTANT and not is_paused
+
     def _sent(self, tool: Tool) -> Tool:
         name = self._names.sent(tool.name)
         return tool if name == tool.name else tool.replace(name=name)
@@ -191,10 +202,10 @@ class _Work:
 
     def _add(self, message: Message) -> None:
         before = self._digest
-        if self._rules.binds_prefix:
+        if self._binds_prefix:
             self._digest = _digest(before, _meaning(message))
         role = message.role
-        if role is Role.SYSTEM and not self._rules.has_system_role:
+        if role is Role.SYSTEM and not self._has_system_role:
             if message.text:
                 self._system.append(message.text)
             return
@@ -226,15 +237,15 @@ class _Work:
             content = BLANK
         if content is message.content and calls is message.tool_calls:
             return message
-        return message.replace(content=content, tool_calls=calls)
+        return _replaced(message, content=content, tool_calls=calls)
 
     def _fitted_result(self, message: Message, content: Content) -> Message:
         called = message.tool_call_id or ""
-        id = self._id(called, message.id)
-        name = self._called.pop(called, None) or self._names.sent(message.name or "")
+        assert called in self._called, "rendered: a result stands behind its call"
+        id, name = self._called.pop(called)
         if content is message.content and id == called and name == message.name:
             return message
-        return message.replace(content=content, tool_call_id=id, name=name)
+        return _replaced(message, content=content, tool_call_id=id, name=name)
 
     def _calls(self, message: Message) -> tuple[ToolCall, ...]:
         if not message.tool_calls:
@@ -243,9 +254,10 @@ class _Work:
         return message.tool_calls if made == message.tool_calls else made
 
     def _call(self, call: ToolCall, message: Message) -> ToolCall:
-        id, name, signature = self._id(call.id, message.id), self._names.sent(call.name), None
-        self._called[call.id] = name
-        if name != call.name:
+        id, name = self._rules.call_id.fitted_apart(call.id), self._names.sent(call.name)
+        signature = None
+        self._called[call.id] = id, name
+        if id != call.id or name != call.name:
             self._repairs.append(Repair("refitted", message.id, call.id))
         if call.signature is not None:
             if message.model == self._name:
@@ -254,13 +266,7 @@ class _Work:
                 self._repairs.append(Repair("stripped", message.id, call.id))
         if id == call.id and name == call.name and signature is call.signature:
             return call
-        return call.replace(id=id, name=name, signature=signature)
-
-    def _id(self, id: str, message_id: str) -> str:
-        fitted = self._rules.call_id.fitted_apart(id)
-        if fitted != id:
-            self._repairs.append(Repair("refitted", message_id, id))
-        return fitted
+        return _replaced(call, id=id, name=name, signature=signature)
 
     # What a message says
 
@@ -298,13 +304,19 @@ class _Work:
         return Text(NOT_SHOWN.format(kind=kind.__name__.lower()))
 
     def _text(self, part: Text, message: Message) -> Text | None:
-        if not (self._rules.has_blank_text or _HAS_WORD.search(part.text)):
+        is_blank = not (self._rules.has_blank_text or _HAS_WORD.search(part.text))
+        if is_blank and not (self._rules.keeps_blank_between and self._is_between(message)):
             self._repairs.append(Repair("blank", message.id))
             return None
         if not part.extra or message.model in (None, self._name):
             return part
         self._repairs.append(Repair("stripped", message.id))
         return Text(part.text) if part.text else None
+
+    def _is_between(self, message: Message) -> bool:
+        return message.model == self._name and any(
+            type(part) is Opaque for part in message.content or ()
+        )
 
     def _can_verify(self, part: Part, message: Message, role: Role, before: bytes) -> bool:
         if type(part) is Opaque:

@@ -122,3 +122,17 @@ class Wire(ABC):
         """An empty answer to this question."""
         prepared = ask.prepared
         return Answer(self.name, prefix=prepared.prefix, names=prepared.names, callbacks=callbacks)
+
+
+def merge(body: Object, wanted: object) -> None:
+    """Put a caller's own fields into a body: lists behind ours, objects merged, others set."""
+    if not isinstance(wanted, Mapping):
+        return
+    for name, value in wanted.items():
+        ours = body.get(name)
+        if isinstance(ours, list) and isinstance(value, list | tuple):
+            body[name] = [*ours, *(each for each in value if each not in ours)]
+        elif isinstance(ours, dict) and isinstance(value, Mapping):
+            body[name] = {**ours, **value}
+        else:
+            body[name] = value
