@@ -72,7 +72,7 @@ def test_a_model_whose_name_would_lead_elsewhere_is_refused(model):
 
 
 def test_an_unknown_vendor_is_told_the_known_ones():
-    with pytest.raises(InvalidInput, match=r"'antropic'.*anthropic, google, openai"):
+    with pytest.raises(InvalidInput, match=r"'antropic'.*anthropic, google, local, openai"):
         open_provider("antropic:claude-sonnet-4-5")
 
 

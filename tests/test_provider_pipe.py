@@ -324,6 +324,20 @@ def test_a_proxy_of_the_environment_is_asked(monkeypatch):
     assert run(main()) == b"by proxy"
 
 
+def test_a_direct_pipe_does_not_ask_the_proxy_of_the_environment(monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+
+    async def main():
+        async with Loopback(whole(b"direct")) as server:
+            pipe = Pipe(is_direct=True)
+            body = await fetched(pipe, server.url)
+            await pipe.close()
+            return body
+
+    assert run(main()) == b"direct"
+
+
 def test_a_proxy_that_cannot_be_used_is_told_without_its_password(monkeypatch):
     monkeypatch.setenv("ALL_PROXY", "gopher://ada:hunter2-canary@proxy.example")
 

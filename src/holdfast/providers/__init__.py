@@ -25,6 +25,7 @@ MODEL_LENGTH_MAX = 500
 _VENDORS = {
     "anthropic": ("anthropic_provider", "AnthropicProvider"),
     "google": ("google_provider", "GoogleProvider"),
+    "local": ("local.provider", "LocalProvider"),
     "openai": ("openai_provider", "OpenAIProvider"),
 }
 
@@ -35,6 +36,7 @@ def open_provider(name: str, **options: Any) -> Provider:
         anthropic:claude-sonnet-4-5     ANTHROPIC_API_KEY
         openai:gpt-5                    OPENAI_API_KEY; with `base_url`, any server that speaks it
         google:gemini-2.5-pro           GEMINI_API_KEY or GOOGLE_API_KEY
+        local:smollm2-135m              no key: a small model in a process of its own
 
     Others come from packages that register in the entry-point group `holdfast.providers`.
 

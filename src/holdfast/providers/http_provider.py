@@ -6,6 +6,7 @@ where the service is, how a key is sent, how tokens are counted and models liste
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -53,6 +54,7 @@ class HttpProvider(Provider):
     key_header: str = "authorization"  # any other holds the key alone
     models_path: str = "models"
     headers: ClassVar[Mapping[str, str]] = {}  # of every request
+    is_direct: ClassVar[bool] = False  # proxies of the environment are not for it
 
     def __init__(
         self,
@@ -85,6 +87,7 @@ class HttpProvider(Provider):
         self._pipe = pipe.Pipe(
             client=client,
             proxy=checked_proxy(proxy),
+            is_direct=self.is_direct,
             timeouts=pipe.Timeouts.of(timeout),
             size_max=checked_count("size_max", size_max),
         )
@@ -106,6 +109,10 @@ class HttpProvider(Provider):
         )
 
     # What a vendor may say otherwise
+
+    async def ready(self) -> None:
+        """Have what a request needs; called before each. The address may change here."""
+        return
 
     def url(self, ask: Ask) -> str:
         """Where a question goes."""
@@ -156,7 +163,8 @@ class HttpProvider(Provider):
         headers = self.wire.headers(ask)
         if ask.stream:
             headers["accept"] = "text/event-stream, application/json"
-        exchange = await self._exchange("POST", self.url(ask), body, headers)
+        async with nullcontext() if cancel_token is None else cancel_token.guard():
+            exchange = await self._exchange("POST", lambda: self.url(ask), body, headers)
         return await exchange.complete(self.wire, ask, callbacks, cancel_token, on_retry)
 
     async def count_tokens(
@@ -216,20 +224,21 @@ class HttpProvider(Provider):
 
     async def get(self, path: str) -> Object:
         """The JSON object at a path of the service."""
-        exchange = await self._exchange("GET", self.address.join(path), None, {})
+        exchange = await self._exchange("GET", lambda: self.address.join(path), None, {})
         return await exchange.document()
 
     async def post(self, path: str, body: Object) -> Object:
         """The JSON object that answers another one."""
-        exchange = await self._exchange("POST", self.address.join(path), _encode(body), {})
+        exchange = await self._exchange("POST", lambda: self.address.join(path), _encode(body), {})
         return await exchange.document()
 
     async def _exchange(
-        self, method: str, url: str, body: bytes | None, more: Mapping[str, str]
+        self, method: str, url: Callable[[], str], body: bytes | None, more: Mapping[str, str]
     ) -> "Exchange":
-        """A request that is ready to be sent."""
+        """A request that can be sent."""
         from holdfast.providers.exchange import Exchange
 
+        await self.ready()
         key = await self._key()
         headers = Headers({"accept": "application/json", "user-agent": "holdfast"})
         if body is not None:
@@ -245,7 +254,7 @@ class HttpProvider(Provider):
         headers |= {name: value.reveal() for name, value in self._headers.items()}
         private = [value for name, value in self._headers.items() if _PRIVATE.search(name)]
         hidden = Hidden([key, self.address.userinfo, *private])
-        request = pipe.Request(method, url, headers, body)
+        request = pipe.Request(method, url(), headers, body)
         return Exchange(self._pipe, request, self.vendor, hidden, self._tries_max)
 
     async def _key(self) -> Secret | None:

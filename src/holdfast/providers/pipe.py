@@ -76,13 +76,15 @@ class Request(NamedTuple):
 
 
 class Pipe:
-    """Sends requests. `client` is the caller's own; else one is made, with this `proxy`."""
+    """Sends requests. `client` is the caller's own; else one is made, with this `proxy`, or with
+    those of the environment unless it `is_direct`."""
 
     def __init__(
         self,
         *,
         client: "httpx2.AsyncClient | None" = None,
         proxy: Secret | None = None,
+        is_direct: bool = False,
         timeouts: Timeouts | None = None,
         size_max: int = SIZE_MAX,
     ) -> None:
@@ -90,6 +92,7 @@ class Pipe:
         self.size_max = size_max
         self._own = client
         self._proxy = proxy
+        self._is_direct = is_direct
         self._clients: dict[asyncio.AbstractEventLoop, httpx2.AsyncClient] = {}
 
     async def send(self, request: Request) -> "Reply":
@@ -144,7 +147,7 @@ class Pipe:
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=IDLE_CONNECTIONS_MAX)
         proxy = None if self._proxy is None else self._proxy.reveal()
         try:
-            return httpx2.AsyncClient(proxy=proxy, limits=limits)
+            return httpx2.AsyncClient(proxy=proxy, limits=limits, trust_env=not self._is_direct)
         except (ValueError, ImportError, httpx2.InvalidURL):
             # Not with the cause: its words may hold the password in the address.
             why = "cannot be used: it is an address such as http://host:port"

@@ -54,7 +54,7 @@ class LocalProvider(HttpProvider):
             if name in options:
                 raise InvalidInput(f"option {name!r}", "is not for a local model: it has its own")
         _, common = cls.sorted_options(options, LocalWire, "threads", "on_progress")
-        self = cls(
+        self: Self = cls(
             LocalWire(model),
             Address(_NOT_STARTED),
             api_key=lambda: self._running().key,
