@@ -251,7 +251,11 @@ def has_calls(steps):
 
 
 def parsed(pieces):
-    return json.loads("".join(pieces))
+    """Arguments as an object, for wires that have no other; what is none is given as one."""
+    try:
+        return json.loads("".join(pieces))
+    except ValueError:
+        return {"arguments": "".join(pieces)}
 
 
 def broken_types(value, path=()):

@@ -74,7 +74,7 @@ class ResponsesReader(Reader):
 
     def feed(self, name: str, data: bytes) -> None:
         """One event."""
-        if data[:1] != b"{" and data.strip() == b"[DONE]":
+        if self.is_complete or (data[:1] != b"{" and data.strip() == b"[DONE]"):
             return
         event = fields.decode_object(data)
         kind = event.get("type", name)

@@ -115,7 +115,7 @@ class Pipe:
             response = await client.send(built, stream=True, follow_redirects=False)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise failed(error, request.url, limits) from error
-        return Reply(response, request.url, limits, self.size_max)
+        return Reply(response, request.url, limits, self.size_max, is_lent=self._own is not None)
 
     async def close(self) -> None:
         """Close the client that was made for this event loop. A later call makes another."""
@@ -172,13 +172,21 @@ class Reply:
     """An answer that is coming in."""
 
     def __init__(
-        self, response: "httpx2.Response", url: str, timeouts: Timeouts, size_max: int
+        self,
+        response: "httpx2.Response",
+        url: str,
+        timeouts: Timeouts,
+        size_max: int,
+        *,
+        is_lent: bool = False,
     ) -> None:
         self.status: int = response.status_code
         self.headers: Mapping[str, str] = dict(response.headers)  # names in lower case
         self.request_id = read_refusal(self.headers, None).request_id
         self._response = response
         self._chunks: Any = response.aiter_bytes()
+        self._parser = _parser_of(response)
+        self._is_lent = is_lent
         self._url = url
         self._timeouts = timeouts
         self._left = size_max
@@ -199,6 +207,8 @@ class Reply:
             chunk: bytes = await anext(self._chunks, b"")
         except httpx2.HTTPError as error:
             raise failed(error, self._url, self._timeouts) from error
+        if not chunk:
+            await self._leave_nothing_behind()
         self._left -= len(chunk)
         if self._left < 0:
             raise ProtocolError(f"the answer has more than {self._size_max} bytes (size_max)")
@@ -218,3 +228,29 @@ class Reply:
             await self._chunks.aclose()
         finally:
             await self._response.aclose()
+
+    async def _leave_nothing_behind(self) -> None:
+        """Close a connection on which more has come than was asked for.
+
+        The client would take it for the answer to its next question, which may be another
+        user's. With HTTP/2, which a lent client may speak, answers are told apart by number.
+        """
+        if self._parser is None:
+            has_more = not self._is_lent  # nobody can tell
+        else:
+            has_more = bool(self._parser.trailing_data[0])
+        stream = self._response.extensions.get("network_stream")
+        if has_more and stream is not None:
+            await stream.aclose()
+
+
+def _parser_of(response: Any) -> Any:
+    """What reads HTTP/1.1 on the connection of a response; None if it is not where it was.
+
+    The client does not show it. If a new version of it moves this, connections are not used
+    again, and a test says so.
+    """
+    at = response.stream
+    for name in ("_stream", "_httpcore_stream", "_stream", "_connection", "_h11_state"):
+        at = getattr(at, name, None)
+    return at if hasattr(at, "trailing_data") else None
