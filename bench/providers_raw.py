@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-_decode = msgspec.json.Decoder().decode
+decode = msgspec.json.Decoder().decode
 encode = msgspec.json.Encoder().encode
 
 
@@ -21,6 +21,6 @@ def read(chunks: Iterable[bytes], words: Callable[[Any], str | None]) -> str:
         *events, left = (left + chunk).split(b"\n\n")
         for event in events:
             data = event.rpartition(b"data: ")[2]
-            if data != b"[DONE]" and (more := words(_decode(data))):
+            if data != b"[DONE]" and (more := words(decode(data))):
                 said.append(more)
     return "".join(said)

@@ -64,14 +64,14 @@ def _said(message: Message, name: str, vendor: str) -> list[Block]:
     blocks: list[Block] = []
     for part in message.content or ():
         block: Block | None = None
-        if isinstance(part, CallRef):
+        if type(part) is Text:
+            block = _words(part)
+        elif type(part) is Thinking:
+            block = _thought(part)
+        elif type(part) is CallRef:
             call = calls.pop(part.id, None)
             block = None if call is None else _call(call, is_own)
-        elif isinstance(part, Text):
-            block = _words(part)
-        elif isinstance(part, Thinking):
-            block = _thought(part)
-        elif isinstance(part, Opaque) and part.provider == vendor:
+        elif type(part) is Opaque and part.provider == vendor:
             block = _replayed(part.data)
         if block is not None:
             blocks.append(block)
@@ -80,10 +80,10 @@ def _said(message: Message, name: str, vendor: str) -> list[Block]:
 
 
 def _words(part: Text) -> Block:
-    block: dict[str, Any] = {"type": "text", "text": part.text}
-    if citations := part.extra.get("citations"):
-        block["citations"] = citations
-    return _encode(block), "x" if part.text.strip() else "b", ""
+    block = _text(part.text)
+    if part.extra and (citations := part.extra.get("citations")):
+        block = b'%s,"citations":%s}' % (block[:-1], _encode(citations))
+    return block, "x" if part.text and not part.text.isspace() else "b", ""
 
 
 def _thought(part: Thinking) -> Block | None:
@@ -91,14 +91,14 @@ def _thought(part: Thinking) -> Block | None:
         return None
     if part.redacted:
         return _encode({"type": "redacted_thinking", "data": part.signature}), "t", ""
-    block = {"type": "thinking", "thinking": part.text, "signature": part.signature}
-    return _encode(block), "t", ""
+    words, signature = _encode(part.text), _encode(part.signature)
+    return b'{"type":"thinking","thinking":%s,"signature":%s}' % (words, signature), "t", ""
 
 
 def _call(call: ToolCall, is_own: bool) -> Block:
     head = b'{"type":"tool_use","id":%s,"name":%s,"input":%s'
     block = head % (_encode(call.id), _encode(call.name), _input(call.arguments))
-    caller = call.extra.get("caller") if is_own else None
+    caller = call.extra.get("caller") if is_own and call.extra else None
     if isinstance(caller, dict) and isinstance(caller.get("tool_id"), str):
         # Code that a server runs made this call, and goes on with its result.
         return b'%s,"caller":%s}' % (block, _encode(caller)), "c", f"*{caller['tool_id']}"

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from operator import itemgetter
 from typing import NamedTuple
 
+_made = tuple.__new__  # in half the time of the __new__ that NamedTuple writes
+
 
 class Fragment(NamedTuple):
     """One message, encoded: `json` is its blocks, put together.
@@ -38,7 +40,7 @@ class Fragment(NamedTuple):
     ) -> "Fragment":
         """The fragment of these blocks."""
         json = blocks[0] if len(blocks) == 1 else b",".join(blocks)
-        return cls(role, json, blocks, kinds, served, is_firm)
+        return _made(cls, (role, json, blocks, kinds, served, is_firm))
 
     def marked(self, number: int, mark: bytes) -> "Fragment":
         """The same, with one more field in one of its blocks."""
@@ -61,14 +63,13 @@ def of_blocks(role: str, blocks: list[Block]) -> Fragment:
     kinds = "".join([kind for _, kind, _ in blocks])
     if "b" in kinds and "s" not in kinds:
         return of_blocks(role, [block for block in blocks if block[1] != "b"])
-    end = len(kinds.rstrip("t"))
-    served = tuple([block[2] for block in blocks[:end]])
-    return Fragment.of(
-        role,
-        tuple([block[0] for block in blocks[:end]]),
-        kinds[:end],
-        served if any(served) else (),
-    )
+    if kinds.endswith("t"):
+        kinds = kinds.rstrip("t")
+        blocks = blocks[: len(kinds)]
+    if not blocks:
+        return Fragment.of(role, (), "")
+    jsons, _, served = zip(*blocks, strict=True)
+    return Fragment.of(role, jsons, kinds, served if any(served) else ())
 
 
 def without_halves(fragments: list[Fragment]) -> list[Fragment]:

@@ -30,26 +30,21 @@ Most of a window is the same at the next call, so what was made of each message 
 messages (`Shown.made`) and only the rest is done.
 """
 
-import hashlib
-import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol
 
-import msgspec
 from msgspec.structs import replace as _replaced  # unchecked: what it is given here was checked
 
 from holdfast.messages import Content, Message, Role, ToolCall
 from holdfast.notes import BLANK, CONTINUE, NOT_SHOWN
 from holdfast.parts import CallRef, Opaque, Part, Text, Thinking
 from holdfast.providers.names import Names, Spelling
+from holdfast.providers.prefix import Prefix
 from holdfast.tools import Tool
 from holdfast.window.render import Repair, Shown, render
 
-_DIGEST_SIZE = 16
 _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
-_encode = msgspec.json.Encoder(enc_hook=lambda part: part.raw).encode  # an Unknown is what it holds
-_HAS_WORD = re.compile(r"\S")
 
 
 def _takes_no_media(_part: Part, _role: Role) -> bool:
@@ -137,19 +132,13 @@ class _Head(NamedTuple):
     system: str | None
     tools: tuple[Tool, ...]
 
-    def digest(self) -> bytes:
-        tools = sorted(
-            (tool.name, tool.description, _encode(tool.parameters)) for tool in self.tools
-        )
-        return _digest(b"", (self.system, tools))
-
 
 class _Work:
     """What was prepared so far of one conversation, for one target."""
 
     def __init__(self, target: Target, head: _Head) -> None:
         self._rules = rules = target.rules
-        self._binds_prefix, self._has_system_role = rules.binds_prefix, rules.has_system_role
+        self._has_system_role = rules.has_system_role
         self._name = target.name
         self._fragment = target.fragment
         self._head = head
@@ -158,7 +147,7 @@ class _Work:
         self._messages: list[Message] = []
         self._fragments: list[Any] = []
         self._system = [head.system] if head.system else []
-        self._digest = head.digest() if rules.binds_prefix else b""
+        self._prefix = Prefix(head.system, head.tools) if rules.binds_prefix else None
         # Id and name, as the target sees them, of the calls that wait for their results.
         self._called: dict[str, tuple[str, str]] = {}
         self._repairs: list[Repair] = []
@@ -170,6 +159,8 @@ class _Work:
     def add(self, shown: Shown) -> None:
         for message in shown[len(self._seen) :]:
             self._add(message)
+            if self._prefix is not None:
+                self._prefix.add(message)
         self._seen = tuple(shown)
 
     def prepared(self, repairs: tuple[Repair, ...]) -> Prepared:
@@ -185,7 +176,7 @@ class _Work:
             "\n\n".join(self._system) or None,
             tuple(self._sent(tool) for tool in self._head.tools),
             self._names.back,
-            self._digest.hex() if self._rules.binds_prefix else None,
+            None if self._prefix is None else self._prefix.digest,
             (*repairs, *self._repairs),
         )
 
@@ -201,17 +192,14 @@ class _Work:
     # One message
 
     def _add(self, message: Message) -> None:
-        before = self._digest
-        if self._binds_prefix:
-            self._digest = _digest(before, _meaning(message))
         role = message.role
         if role is Role.SYSTEM and not self._has_system_role:
             if message.text:
                 self._system.append(message.text)
             return
         is_plain = type(message.content) is str and not message.tool_calls and role is not Role.TOOL
-        if not is_plain or not _HAS_WORD.search(message.content):  # type: ignore[arg-type]
-            fitted = self._fitted(message, role, before)
+        if not is_plain or message.content.isspace():  # type: ignore[union-attr]
+            fitted = self._fitted(message, role)
             if fitted is None:
                 return
             message = fitted
@@ -225,9 +213,9 @@ class _Work:
         self._messages.append(message)
         self._fragments.append(self._fragment(message))
 
-    def _fitted(self, message: Message, role: Role, before: bytes) -> Message | None:
+    def _fitted(self, message: Message, role: Role) -> Message | None:
         """The message as the target takes it; None if nothing is left of it."""
-        content = self._content(message, role, before)
+        content = self._content(message, role)
         if role is Role.TOOL:
             return self._fitted_result(message, content)
         calls = self._calls(message)
@@ -270,23 +258,21 @@ class _Work:
 
     # What a message says
 
-    def _content(self, message: Message, role: Role, before: bytes) -> Content:
+    def _content(self, message: Message, role: Role) -> Content:
         content = message.content
         if isinstance(content, str):
-            if self._rules.has_blank_text or _HAS_WORD.search(content):
+            if self._rules.has_blank_text or (content and not content.isspace()):
                 return content
             self._repairs.append(Repair("blank", message.id))
             return None
         if content is None:
             return None
         kept = tuple(
-            fitted
-            for part in content
-            if (fitted := self._part(part, message, role, before)) is not None
+            fitted for part in content if (fitted := self._part(part, message, role)) is not None
         )
         return content if kept == content else kept or None
 
-    def _part(self, part: Part, message: Message, role: Role, before: bytes) -> Part | None:
+    def _part(self, part: Part, message: Message, role: Role) -> Part | None:
         kind = type(part)
         if kind is Text:
             return self._text(part, message)  # type: ignore[arg-type]
@@ -294,7 +280,7 @@ class _Work:
             id = self._rules.call_id.fitted_apart(part.id)  # type: ignore[union-attr]
             return part if id == part.id else CallRef(id)  # type: ignore[union-attr]
         if kind is Thinking or kind is Opaque:
-            if self._can_verify(part, message, role, before):
+            if self._can_verify(part, message, role):
                 return part
             self._repairs.append(Repair("stripped", message.id))
             return None
@@ -304,7 +290,7 @@ class _Work:
         return Text(NOT_SHOWN.format(kind=kind.__name__.lower()))
 
     def _text(self, part: Text, message: Message) -> Text | None:
-        is_blank = not (self._rules.has_blank_text or _HAS_WORD.search(part.text))
+        is_blank = not self._rules.has_blank_text and (not part.text or part.text.isspace())
         if is_blank and not (self._rules.keeps_blank_between and self._is_between(message)):
             self._repairs.append(Repair("blank", message.id))
             return None
@@ -318,30 +304,15 @@ class _Work:
             type(part) is Opaque for part in message.content or ()
         )
 
-    def _can_verify(self, part: Part, message: Message, role: Role, before: bytes) -> bool:
+    def _can_verify(self, part: Part, message: Message, role: Role) -> bool:
         if type(part) is Opaque:
             is_own = role is not Role.ASSISTANT or message.model == self._name
             return is_own and part.provider == self._rules.vendor
         if message.model != self._name or not self._rules.keeps_thinking:
             return False
-        return (
-            not self._rules.binds_prefix or message.prefix is None or message.prefix == before.hex()
-        )
-
-
-def _meaning(message: Message) -> tuple[Any, ...]:
-    """What is said in a message, without when, where and under which id."""
-    return (
-        message.role,
-        message.content,
-        [(call.id, call.name, call.arguments) for call in message.tool_calls],
-        message.tool_call_id,
-        message.is_error,
-    )
-
-
-def _digest(before: bytes, value: Any) -> bytes:
-    return hashlib.blake2b(before + _encode(value), digest_size=_DIGEST_SIZE).digest()
+        if self._prefix is None or message.prefix is None:
+            return True
+        return message.prefix == self._prefix.digest
 
 
 def _continue(beside: Message | None, where: str) -> Message:

@@ -1,0 +1,120 @@
+"""R1: whatever a history holds, the request made of it is one that the vendor accepts.
+
+20,000 histories as no careful program would leave them, for every wire, judged by validators that
+share nothing with what makes the requests. The same messages, sent as they are, are refused in most
+cases: that is the control.
+"""
+
+import json
+from random import Random
+
+import msgspec
+import pytest
+
+import random_histories as made
+from faults.tier import pick
+from holdfast.messages import Role
+from holdfast.parts import Text
+from holdfast.providers import prepare
+from holdfast.providers.anthropic import AnthropicWire
+from holdfast.providers.google import Google
+from holdfast.providers.openai_chat import OpenAIChat
+from holdfast.providers.openai_responses import OpenAIResponses
+from holdfast.testing import validators
+from holdfast.window.render import Rendered, Shown, render
+
+HISTORIES = pick(20_000, 200_000)
+WIRES = {
+    "anthropic": [
+        AnthropicWire("claude-sonnet-4-5"),
+        AnthropicWire("claude-opus-5-5"),
+        AnthropicWire("claude-3-haiku-20240307"),
+    ],
+    "openai-chat": [OpenAIChat("gpt-4.1"), OpenAIChat("gpt-5")],
+    "openai-responses": [OpenAIResponses("gpt-5"), OpenAIResponses("gpt-4.1")],
+    "google": [Google("gemini-2.5-pro"), Google("gemini-3-pro-preview")],
+}
+
+
+def sent(wire, seed):
+    """The history of this seed, and the body that the wire makes of it."""
+    random = Random(seed)
+    history, tools = made.history(random), made.tools(random)
+    ask = wire.ask(
+        history,
+        random.choice((None, "Be brief.")),
+        tools,
+        schema=made.schema(random),
+        settings=made.settings(random),
+        stream=random.random() < 0.5,
+    )
+    return history, ask, json.loads(msgspec.json.encode(wire.to_wire(ask)))
+
+
+def says_something(message):
+    if isinstance(message.content, tuple):
+        return any(type(part) is not Text or part.text for part in message.content)
+    return bool(message.content)
+
+
+@pytest.mark.parametrize("api", WIRES)
+def test_every_request_is_accepted(api):
+    """Never raises, is never refused, and drops no user's message."""
+    wires = WIRES[api]
+    for seed in range(HISTORIES):
+        wire = wires[seed % len(wires)]
+
+        history, ask, body = sent(wire, seed)
+
+        problems = validators.problems(api, body, model=wire.model)
+        assert not problems, f"seed {seed}, {wire.model}: {problems[0]}"
+        shown = {message.id for message in ask.prepared.messages}
+        for message in history:
+            is_said = message.role is Role.USER and not message.results and says_something(message)
+            assert not is_said or message.id in shown, f"seed {seed}: a user's message is dropped"
+
+
+@pytest.mark.parametrize("api", WIRES)
+def test_a_request_is_made_of_itself_again(api):
+    """What was rendered and prepared once is passed on as it is."""
+    wire = WIRES[api][0]
+    for seed in range(HISTORIES // 20):
+        _, ask, body = sent(wire, seed)
+
+        again = wire.ask(
+            ask.prepared.messages,
+            ask.prepared.system,
+            ask.prepared.tools,
+            schema=ask.schema,
+            settings=ask.settings,
+            stream=ask.stream,
+        )
+
+        assert json.loads(msgspec.json.encode(wire.to_wire(again))) == body, f"seed {seed}"
+
+
+@pytest.mark.parametrize("api", WIRES)
+def test_control_without_repairs_many_are_refused(api, monkeypatch):
+    """The same histories without `render`: the validators find what is wrong with them."""
+    wire, refused, count = WIRES[api][0], 0, 300
+
+    def unrendered(messages, **_):
+        said = [message for message in messages if message.role in (Role.USER, Role.ASSISTANT)]
+        return Rendered(Shown(said), ())
+
+    monkeypatch.setattr(prepare, "render", unrendered)
+    for seed in range(count):
+        _, _, body = sent(wire, seed)
+        refused += bool(validators.problems(api, body, model=wire.model))
+
+    assert refused > count / 5
+
+
+def test_control_the_histories_are_broken():
+    """Most of them need a repair, of every kind that there is."""
+    repairs = [
+        each.what for seed in range(500) for each in render(made.history(Random(seed))).repairs
+    ]
+
+    assert {"unanswered", "moved", "orphan", "renamed", "misplaced", "empty"} <= set(repairs)
+    assert len(repairs) > 500
