@@ -427,7 +427,7 @@ async def over_tls(context):
         except Exception as error:
             outcome = error
         await provider.close()
-        return outcome, server.requests
+        return outcome, server
 
 
 @pytest.mark.parametrize("name", TLS)
@@ -435,20 +435,21 @@ def test_a_service_that_cannot_show_who_it_is_gets_nothing(trusted, name):
     """Typed, with the reason, at once; neither key nor question left this machine."""
     make, reason = TLS[name]
 
-    error, requests = run(over_tls(make(trusted)))
+    error, server = run(over_tls(make(trusted)))
 
     assert isinstance(error, ConnectionFailed), error
     assert outcome_of(error) in ("Untrusted", "ConnectionFailed")
     assert any(each in str(error) for each in reason.split("|")), str(error)
-    assert not [each for each in requests if SECRET in str(each.headers)]
+    assert not [each for each in server.requests if SECRET in str(each.headers)]
+    assert server.connections <= 1  # what no wait mends is not tried again
 
 
 def test_a_service_that_shows_who_it_is_gets_the_question(trusted):
     """Or the rows above would show nothing."""
-    outcome, requests = run(over_tls(served(trusted, "127.0.0.1")))
+    outcome, server = run(over_tls(served(trusted, "127.0.0.1")))
 
     assert outcome == "Hello, Ada."
-    assert requests[0].headers["x-api-key"] == SECRET
+    assert server.requests[0].headers["x-api-key"] == SECRET
 
 
 def test_a_proxy_of_the_environment_does_not_see_what_is_said_over_tls(trusted, monkeypatch):

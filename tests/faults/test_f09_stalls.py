@@ -19,7 +19,7 @@ from faults.talk import ANSWER, SAID, VENDORS, joined
 from faults.tier import pick, some
 from holdfast.cancel import CancelToken
 from holdfast.errors import Cancelled, ConnectionFailed
-from holdfast.messages import Stop
+from holdfast.messages import Message, Stop
 from holdfast.testing.faults import loops
 from loopback import Loopback, chunked, in_turn, until_closed, whole
 
@@ -164,6 +164,32 @@ def test_a_host_that_does_not_answer_is_an_error_at_the_limit():
 
     assert type(outcome.error) is ConnectionFailed and "connect limit" in str(outcome.error)
     assert outcome.took_s <= 1.4
+
+
+def test_a_service_that_does_not_read_is_an_error_at_the_limit():
+    """The question does not fit into what lies between the two."""
+    asked = [Message.user("x" * (pick(24, 60) * 1024 * 1024))]
+
+    async def main():
+        gone = asyncio.Event()
+
+        async def deaf(_reader, writer):
+            await gone.wait()
+            writer.transport.abort()
+
+        server = await asyncio.start_server(deaf, "127.0.0.1", 0, limit=1024)
+        port = server.sockets[0].getsockname()[1]
+        provider = calls.ours("openai-chat", f"http://127.0.0.1:{port}")
+        started = time.monotonic()
+        with pytest.raises(ConnectionFailed, match="idle limit"):
+            await provider.complete(asked)
+        took_s = time.monotonic() - started
+        gone.set()
+        await provider.close()
+        server.close()
+        return took_s
+
+    assert run(main()) < LIMITS.idle + 2  # a second for preparing so much
 
 
 def test_a_stall_before_any_output_is_told_at_once_and_tried_again():

@@ -120,7 +120,7 @@ class Hidden:
         return words
 
     def error(self, error: ProviderError) -> None:
-        """Mend an error in place: all its texts, and those of what it came from."""
+        """Mend an error in place, all its texts."""
         for name in ("detail", "request_id"):
             said = getattr(error, name, None)
             if isinstance(said, str):

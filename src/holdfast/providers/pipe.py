@@ -165,7 +165,8 @@ class Pipe:
     def _forget_closed_loops(self) -> None:
         """Their connections went with them. A lent client stays with its first loop for good."""
         if self._own is None:
-            self._clients = {k: client for k, client in self._clients.items() if not k.is_closed()}
+            for loop in [loop for loop in tuple(self._clients) if loop.is_closed()]:
+                self._clients.pop(loop, None)  # in place: a thread may add its own meanwhile
 
 
 class Reply:
