@@ -192,6 +192,8 @@ class OpenAIChat(Wire):
                 made["refusal"] = "".join(refused)
             if self.dialect.thinking == "always" or calls:
                 _put_thinking(made, content)
+            if (signature := _signature(content)) is not None:
+                made["extra_content"] = {"google": {"thought_signature": signature}}
         said = self._content(content, Role.ASSISTANT)
         made["content"] = said if said or not (calls or "refusal" in made) else None
         if calls:
@@ -220,7 +222,7 @@ class OpenAIChat(Wire):
 
 def _call(call: ToolCall) -> Object:
     if call.extra.get("type") == "custom":
-        custom = {"name": call.name, "input": call.arguments}
+        custom = {"name": call.name, "input": shared.free_text(call.arguments)}
         return {"id": call.id, "type": "custom", "custom": custom}
     function = {"name": call.name, "arguments": call.arguments}
     made: Object = {"id": call.id, "type": "function", "function": function}
@@ -229,16 +231,28 @@ def _call(call: ToolCall) -> Object:
     return made
 
 
+def _signature(content: Iterable[Part]) -> str | None:
+    """Google's, of the whole message: on its words, or where there are none on an empty thought."""
+    for part in content:
+        if type(part) is Text and isinstance(found := part.extra.get("signature"), str):
+            return found
+        if type(part) is Thinking and not (part.text or part.redacted or part.extra):
+            return part.signature
+    return None
+
+
 def _put_thinking(made: Object, content: Iterable[Part]) -> None:
     details: list[Object] = []
     for part in content:
         if type(part) is not Thinking:
             continue
         field, detail = part.extra.get("field"), part.extra.get("detail")
-        if field in ("reasoning", "reasoning_content"):
-            made[field] = made.get(field, "") + part.text
         if isinstance(detail, dict):
             details.append(_detail(part, detail))
+        elif field is None and part.text:
+            field = "reasoning_content"  # it came from elsewhere: that is what most call it
+        if field in ("reasoning", "reasoning_content"):
+            made[field] = made.get(field, "") + part.text
     if details:
         made["reasoning_details"] = details
 

@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.errors import ProtocolError
 from holdfast.providers import fields
+from holdfast.providers import openai_shared as shared
 from holdfast.providers.answer import Answer
 from holdfast.providers.fields import Object
 
@@ -72,7 +73,7 @@ class Calls:
         if kind == "custom":
             found.extra["type"] = "custom"
         if "extra_content" in piece:
-            self._sign(found, piece["extra_content"])
+            found.signature = signature_of(piece["extra_content"]) or found.signature
 
     def read_old(self, call: Object) -> None:
         """The `function_call` of old: one, without an id."""
@@ -134,14 +135,21 @@ class Calls:
             call.pieces.append(said)
             self._answer.add_arguments(call.key, said)
 
-    def _sign(self, call: _Open, extra: Any) -> None:
-        google = extra.get("google") if type(extra) is dict else None
-        signature = google.get("thought_signature") if type(google) is dict else None
-        if type(signature) is str:
-            call.signature = signature
-
     def _end(self, call: _Open) -> None:
-        self._answer.end_call(call.key, signature=call.signature, **call.extra)
+        written = "".join(call.pieces) if call.extra.get("type") == "custom" else None
+        self._answer.end_call(
+            call.key,
+            arguments=None if written is None else shared.text_arguments(written),
+            signature=call.signature,
+            **call.extra,
+        )
+
+
+def signature_of(extra: Any) -> str | None:
+    """Google's, in the `extra_content` of a call or of a message."""
+    google = extra.get("google") if type(extra) is dict else None
+    signature = google.get("thought_signature") if type(google) is dict else None
+    return signature if type(signature) is str else None
 
 
 def _objects(pieces: Any) -> list[Object]:

@@ -26,7 +26,7 @@ from holdfast.providers import fields
 from holdfast.providers.answer import Answer
 from holdfast.providers.failures import failure
 from holdfast.providers.fields import Object
-from holdfast.providers.openai_chat_calls import Calls
+from holdfast.providers.openai_chat_calls import Calls, signature_of
 from holdfast.providers.openai_chat_choices import Sound, add_choice, keep
 from holdfast.providers.openai_chat_media import from_url
 from holdfast.providers.openai_chat_usage import counts
@@ -60,6 +60,7 @@ class ChatReader(Reader):
         super().__init__(answer)
         self._vendor = vendor
         self._ends = ends
+        self._signature: str | None = None  # of the whole message
         self._calls = Calls(answer)
         self._sound = Sound()
         self._kept: Object = {}
@@ -108,6 +109,8 @@ class ChatReader(Reader):
     def _end(self) -> None:
         if (sound := self._sound.part()) is not None:
             self.answer.add_part(sound)
+        if self._signature:
+            self.answer.sign(self._signature)
         self._calls.end()
         self.is_complete = True
 
@@ -240,6 +243,8 @@ class ChatReader(Reader):
                 self.answer.add_part(shown)
         if said.get("audio"):
             self.answer.add_text(self._sound.add(fields.object_of(said, "audio")))
+        if signature := signature_of(said.get("extra_content")):
+            self._signature = signature
         if not _MORE.issuperset(said):
             self._keep(said, _MORE)
 

@@ -24,6 +24,7 @@ from holdfast.frozen import EMPTY
 from holdfast.messages import Message, Role, ToolCall
 from holdfast.notes import BLANK
 from holdfast.parts import CallRef, File, Image, Opaque, Part, Text, Thinking
+from holdfast.providers import openai_shared as shared
 from holdfast.providers.fields import Object
 from holdfast.providers.openai_responses_input import ANSWERS, CALLS, TAKEN, Fragment
 from holdfast.providers.openai_responses_media import part_of
@@ -128,7 +129,7 @@ class Items(NamedTuple):
         kind = _CUSTOM if is_custom else "function_call"
         item: Object = {"type": kind, "call_id": call.id, "name": call.name}
         if is_custom:
-            item["input"] = free_text(call.arguments)
+            item["input"] = shared.free_text(call.arguments)
         else:
             item["arguments"] = call.arguments or "{}"
         if has_ids and (id := self._id(kind, extra)):
@@ -217,16 +218,6 @@ def heard_part(part: Part) -> Object | None:
     ways = _PARTS.get(part.data.get("type", ""), ())
     is_whole = any(all(type(part.data.get(name)) is str for name in way) for way in ways)
     return dict(part.data) if is_whole else None
-
-
-def free_text(arguments: str) -> str:
-    """What the model wrote for a tool that takes text: kept as the JSON of {"input": text}."""
-    try:
-        said = msgspec.json.decode(arguments.encode())
-    except (msgspec.DecodeError, RecursionError):
-        return arguments
-    text = said.get("input") if type(said) is dict and len(said) == 1 else None
-    return text if type(text) is str else arguments
 
 
 def _has_words_behind_calls(items: list[Object]) -> bool:

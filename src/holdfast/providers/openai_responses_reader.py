@@ -23,6 +23,7 @@ from typing import Any
 from holdfast.errors import ProtocolError
 from holdfast.messages import Stop
 from holdfast.providers import fields
+from holdfast.providers import openai_shared as shared
 from holdfast.providers.answer import Answer
 from holdfast.providers.failures import failure
 from holdfast.providers.fields import Object
@@ -185,7 +186,7 @@ class ResponsesReader(Reader):
     def _stop(self, status: str | None, body: Object) -> str:
         if status == "incomplete":
             reason = fields.text_of(fields.object_of(body, "incomplete_details"), "reason")
-            return _STOPS.get(reason or "", reason or status)
+            return _STOPS.get(reason or "", reason or Stop.UNKNOWN)
         if status == "cancelled":
             return Stop.CANCELLED
         if self._is_refused:
@@ -256,7 +257,7 @@ class ResponsesReader(Reader):
         if self._has_ids and fields.text_of(item, "id"):
             facts["id"] = item["id"]
         if is_custom:
-            facts["type"], written = "custom", fields.encode({"input": written or ""})
+            facts["type"], written = "custom", shared.text_arguments(written or "")
         self._leave()
         self.answer.begin_call(index, id=id, name=fields.text_of(item, "name"))
         self.answer.end_call(index, arguments=written, **facts)

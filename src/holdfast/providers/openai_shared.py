@@ -9,7 +9,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from holdfast.frozen import thaw
+from holdfast.providers import fields
 from holdfast.providers.fields import Object
 from holdfast.providers.names import Spelling
 from holdfast.tools import Tool
@@ -48,6 +51,24 @@ def cache_key(conversation: str) -> str:
     if len(conversation) <= CACHE_KEY_SIZE_MAX:
         return conversation
     return hashlib.blake2b(conversation.encode(), digest_size=CACHE_KEY_SIZE_MAX // 2).hexdigest()
+
+
+# Tools that take text
+
+
+def text_arguments(text: str) -> str:
+    """What the model wrote for a tool that takes text, as arguments: {"input": text}."""
+    return fields.encode({"input": text})
+
+
+def free_text(arguments: str) -> str:
+    """What the model wrote for a tool that takes text: kept as the JSON of {"input": text}."""
+    try:
+        said = msgspec.json.decode(arguments.encode())
+    except (msgspec.DecodeError, RecursionError):
+        return arguments
+    text = said.get("input") if type(said) is dict and len(said) == 1 else None
+    return text if type(text) is str else arguments
 
 
 # Schemas

@@ -58,7 +58,7 @@ CALLS_OF = {output: call for call, output in ANSWERS.items()}
 BY_SERVER = {
     *("file_search_call", "web_search_call", "code_interpreter_call", "image_generation_call"),
     *("mcp_list_tools", "mcp_call", "mcp_approval_request", "local_shell_call", "compaction"),
-    *("tool_search_call", "tool_search_output", "program"),
+    *("tool_search_call", "tool_search_output", "program", "program_output"),
 }
 BY_PROGRAM = {"mcp_approval_response", "local_shell_call_output", "additional_tools"}
 TYPES = {"message", "reasoning", "item_reference", *ANSWERS, *CALLS_OF, *BY_SERVER, *BY_PROGRAM}

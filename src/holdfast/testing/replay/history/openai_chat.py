@@ -19,6 +19,7 @@ from holdfast.testing.replay.recordings import Exchange
 from holdfast.tools import Tool
 
 VENDOR = "openai"
+BLOCKS = "openai-chat"  # whose parts of a message these are: the other wire has its own
 
 
 def conversation(exchange: Exchange) -> Conversation:
@@ -79,7 +80,7 @@ def _assistant(raw: dict[str, Any], said: str | tuple[Part, ...] | None, model: 
     details = raw.get("reasoning_details")
     words = raw.get("reasoning_content") or raw.get("reasoning")
     if isinstance(details, list) and details:
-        thoughts.append(opaque(VENDOR, {"reasoning_details": details}))
+        thoughts.append(opaque(BLOCKS, {"reasoning_details": details}))
     elif isinstance(words, str) and words:
         thoughts.append(Thinking(words))
     if thoughts:
@@ -116,4 +117,4 @@ def _part(block: Any) -> Part:
     if kind == "file" and isinstance(block["file"].get("file_data"), str):
         file = block["file"]
         return data_url(file["file_data"], file.get("filename"), File)
-    return opaque(VENDOR, {name: value for name, value in block.items() if name != "cache_control"})
+    return opaque(BLOCKS, {name: value for name, value in block.items() if name != "cache_control"})

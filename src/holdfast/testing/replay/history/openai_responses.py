@@ -8,10 +8,11 @@ from typing import Any
 
 from holdfast.frozen import FrozenDict
 from holdfast.messages import Message, Role, ToolCall
-from holdfast.parts import CallRef, File, Part, Text
+from holdfast.parts import CallRef, File, Part, Text, Thinking
 from holdfast.testing.replay.history.base import (
     Conversation,
     data_url,
+    dumps,
     message_content,
     opaque,
     plain_settings,
@@ -102,18 +103,33 @@ def _answer(items: list[dict[str, Any]], model: str) -> list[Message]:
     for item in items:
         kind = item.get("type", "message")
         if kind in CALLS:
-            written = item["arguments"] if kind == "function_call" else item["input"]
-            calls.append(ToolCall(id=item["call_id"], name=item["name"], arguments=written))
+            calls.append(_call(item, kind))
             parts.append(CallRef(item["call_id"]))
         elif kind == "message":
             content = item.get("content")
             blocks = [{"text": content}] if isinstance(content, str) else content or []
             parts += [_said(block) for block in blocks]
+        elif kind == "reasoning":
+            parts.append(_thought(item))
         else:
             parts.append(opaque(VENDOR, item))
     while parts and type(parts[-1]) is CallRef:
         parts.pop()
     return [Message.assistant(message_content(parts), calls, model=model)]
+
+
+def _call(item: dict[str, Any], kind: str) -> ToolCall:
+    if kind == "function_call":
+        return ToolCall(id=item["call_id"], name=item["name"], arguments=item["arguments"])
+    written, custom = dumps({"input": item["input"]}), FrozenDict({"type": "custom"})
+    return ToolCall(id=item["call_id"], name=item["name"], arguments=written, extra=custom)
+
+
+def _thought(item: dict[str, Any]) -> Part:
+    told = [*(item.get("summary") or ()), *(item.get("content") or ())]
+    words = "\n\n".join(str(each.get("text") or "") for each in told)
+    known = {name: item[name] for name in ("id", "summary", "content") if item.get(name)}
+    return Thinking(words, item.get("encrypted_content"), extra=FrozenDict(known))
 
 
 def _said(block: dict[str, Any]) -> Part:

@@ -49,7 +49,9 @@ def read(data: bytes, is_sse: bool) -> Reading:
 def of_body(body: dict[str, Any]) -> Reading:
     """A whole completion."""
     choice = _first(body)
-    return _reading(body, inner(choice, "message"), choice.get("finish_reason"), is_complete=True)
+    # `finish_details` is what an early model with eyes had in its place.
+    reason = choice.get("finish_reason") or inner(choice, "finish_details").get("type")
+    return _reading(body, inner(choice, "message"), reason, is_complete=True)
 
 
 def _first(body: dict[str, Any]) -> dict[str, Any]:
@@ -179,7 +181,9 @@ def _calls(message: dict[str, Any]) -> tuple[Call, ...]:
         if call.get("type") == "custom" or (custom.get("name") and not function.get("name")):
             found.append(
                 Call(
-                    call.get("id"), string(custom.get("name")), parsed(string(custom.get("input")))
+                    call.get("id"),
+                    string(custom.get("name")),
+                    {"input": string(custom.get("input"))},
                 )
             )
         else:

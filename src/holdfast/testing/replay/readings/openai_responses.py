@@ -108,7 +108,10 @@ def _reading(
         if item.get("type") == "message"
         for part in objects(item.get("content"))
     ]
-    calls = tuple(_call(item) for item in items if item.get("type") in CANONICAL[2:])
+    # xAI's own tools are named in items with which others ask their caller to run something.
+    is_xai = string(response.get("model")).startswith("grok")
+    canonical = CANONICAL[:-1] if is_xai else CANONICAL
+    calls = tuple(_call(item) for item in items if item.get("type") in canonical[2:])
     stop, also = _stop(response, bool(calls))
     return Reading(
         id=response.get("id"),
@@ -117,7 +120,7 @@ def _reading(
         thinking="".join(map(_thinking, thoughts)),
         calls=calls,
         signatures=tuple(s for item in thoughts if (s := string(item.get("encrypted_content")))),
-        blocks=tuple(item for item in items if item.get("type") not in CANONICAL),
+        blocks=tuple(item for item in items if item.get("type") not in canonical),
         stop=stop,
         stops_also=also,
         usage=_usage(inner(response, "usage")),
@@ -134,9 +137,8 @@ def _thinking(item: dict[str, Any]) -> str:
 
 def _call(item: dict[str, Any]) -> Call:
     if item.get("type") == "custom_tool_call":
-        return Call(
-            item.get("call_id"), string(item.get("name")), parsed(string(item.get("input")))
-        )
+        said = {"input": string(item.get("input"))}  # text, as the arguments of a tool
+        return Call(item.get("call_id"), string(item.get("name")), said)
     arguments = parsed(string(item.get("arguments")))
     return Call(item.get("call_id"), string(item.get("name")), arguments)
 

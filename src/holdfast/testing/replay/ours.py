@@ -1,0 +1,109 @@
+"""holdfast's own adapters, as replay judges them.
+
+An answer is read as `complete` reads it, by the same functions, only that the bytes come from a
+recording and not from a socket. A request is what `complete` would have sent.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import ProviderError
+from holdfast.providers.anthropic import AnthropicWire
+from holdfast.providers.base import Response
+from holdfast.providers.google import Google
+from holdfast.providers.openai_chat import OpenAIChat
+from holdfast.providers.openai_chat_dialect import HOSTS, UNKNOWN, Dialect
+from holdfast.providers.openai_responses import OpenAIResponses
+from holdfast.providers.pipe import Reply
+from holdfast.providers.replies import read_reply
+from holdfast.providers.wire import Wire
+from holdfast.testing.replay.adapter import Adapter
+from holdfast.testing.replay.history.base import Conversation
+from holdfast.testing.replay.recordings import (
+    ANTHROPIC,
+    GOOGLE,
+    OPENAI_CHAT,
+    OPENAI_RESPONSES,
+    Exchange,
+)
+
+# Where a service is at home, if its name is no part of the host's.
+_HOSTS = {
+    "openai-chat": "api.openai.com",
+    "azure-openai": "openai.azure.com",
+    "github-models": "models.github.ai",
+    "vercel-gateway": "ai-gateway.vercel.sh",
+    "xai": "api.x.ai",
+    "zai": "api.z.ai",
+}
+
+
+class RecordedReply(Reply):
+    """A reply whose bytes are there already."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.status = exchange.status
+        self.headers = {name.lower(): value for name, value in exchange.headers.items()}
+        self.request_id = None
+        self._data = exchange.data
+
+    async def chunk(self) -> bytes:
+        chunk, self._data = self._data, b""
+        return chunk
+
+
+class Ours:
+    """The adapter of one wire, which `wire_of(service, model, is_lenient)` makes."""
+
+    def __init__(self, wire_of: Callable[[str, str, bool], Wire]) -> None:
+        self._wire_of = wire_of
+
+    def read(self, exchange: Exchange) -> Response:
+        """The answer in an exchange, or the error that it is."""
+        wire = self._wire_of(exchange.service, exchange.model, exchange.is_lenient)
+        answer = wire.answer(wire.ask(()))
+        try:
+            asyncio.run(
+                read_reply(RecordedReply(exchange), wire.reader(answer), wire.framing, wire.vendor)
+            )
+            return answer.response()
+        except ProviderError as error:
+            error.partial = answer.partial()
+            raise
+
+    def body(self, conversation: Conversation) -> dict[str, Any]:
+        """The request that says a conversation."""
+        settings = conversation.settings
+        model = (settings.model or "").partition(":")[2]
+        wire = self._wire_of(conversation.service, model, conversation.is_lenient)
+        ask = wire.ask(
+            conversation.messages,
+            conversation.system,
+            conversation.tools,
+            schema=conversation.response_schema,
+            settings=settings,
+        )
+        body: dict[str, Any] = json.loads(msgspec.json.encode(wire.to_wire(ask)))
+        return body
+
+
+def adapters() -> Mapping[str, Adapter]:
+    """An adapter for each wire."""
+    return {
+        ANTHROPIC: Ours(lambda _service, model, _lenient: AnthropicWire(model)),
+        GOOGLE: Ours(lambda _service, model, _lenient: Google(model)),
+        OPENAI_CHAT: Ours(lambda service, model, _: OpenAIChat(model, dialect=dialect(service))),
+        OPENAI_RESPONSES: Ours(
+            lambda _, model, is_lenient: OpenAIResponses(model, is_compatible=is_lenient)
+        ),
+    }
+
+
+def dialect(service: str) -> Dialect:
+    """The dialect of a service by its name in a recording."""
+    host = _HOSTS.get(service) or next((host for host in HOSTS if service in host), "")
+    return HOSTS.get(host, UNKNOWN)
