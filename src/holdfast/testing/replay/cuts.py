@@ -54,7 +54,7 @@ def _last_edge(data: bytes) -> int:
 def _partial(error: ProviderError, reading: readings.Reading, sure: readings.Reading) -> str | None:
     """The words that had come are kept: those of whole events surely, of a cut one perhaps."""
     partial = getattr(error, "partial", None)
-    if reading.error or not (reading.text or reading.thinking):
+    if reading.error or not (sure.text or sure.thinking):
         return None
     if partial is None:
         return "an error without what had come"
