@@ -1,6 +1,6 @@
 # The virtual environment that the scripts beside this file run in. Sourced by them, not run.
 #
-# A script sets `hf_root`, sources this file, and calls `hf_env EXTRA` (none, test or dev).
+# A script sets `hf_root`, sources this file, and calls `hf_env EXTRA` (none, local, test or dev).
 # Afterwards `hf_py` is a Python that has holdfast and the extra. When all is in place
 # already, that costs one start of Python; otherwise each step says one line on stderr.
 #
@@ -326,7 +326,12 @@ hf_install() {
     hf_say "installing holdfast$hf_what and what it needs"
     hf_pip "$hf_venv" -e ".$hf_what"
     # A larger extra holds the smaller ones.
-    case $hf_extra in dev) hf_done="none test dev" ;; test) hf_done="none test" ;; *) hf_done=none ;; esac
+    case $hf_extra in
+    dev) hf_done="none local test dev" ;;
+    test) hf_done="none local test" ;;
+    local) hf_done="none local" ;;
+    *) hf_done=none ;;
+    esac
     hf_print=$(hf_fingerprint)
     for hf_extra in $hf_done; do
         printf '%s\n' "$hf_print" >"$hf_venv/.holdfast-stamp-$hf_extra"
