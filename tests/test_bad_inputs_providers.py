@@ -421,7 +421,7 @@ async def over_tls(context):
     document = whole(VENDORS["anthropic"].document(HELLO))
     async with Loopback(document, tls=context) as server:
         url = f"https://127.0.0.1:{server.port}"
-        provider = open_provider("anthropic:claude-x", base_url=url, api_key=SECRET, tries_max=5)
+        provider = open_provider("anthropic:claude-x", base_url=url, api_key=SECRET, tries_max=2)
         try:
             outcome = (await provider.complete([Message.user("Hello.")])).text
         except Exception as error:
@@ -440,7 +440,8 @@ def test_a_service_that_cannot_show_who_it_is_gets_nothing(trusted, name):
     assert outcome_of(error) == "ConnectionFailed"
     assert any(each in str(error) for each in reason.split("|")), str(error)
     assert not [each for each in server.requests if SECRET in str(each.headers)]
-    assert server.connections <= 1  # what no wait mends is not tried again
+    # What no wait mends is not tried again; a service that just hangs up may be there next time.
+    assert server.connections == (2 if name == "no TLS" else 1)
 
 
 def test_a_service_that_shows_who_it_is_gets_the_question(trusted):
