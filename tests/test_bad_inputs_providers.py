@@ -416,14 +416,15 @@ def trusted(tmp_path, monkeypatch):
     return ca
 
 
-async def over_tls(context):
+async def over_tls(context, on_retry=None):
     """What comes of a call to a server with this TLS, whose key and address hold a secret."""
     document = whole(VENDORS["anthropic"].document(HELLO))
     async with Loopback(document, tls=context) as server:
         url = f"https://127.0.0.1:{server.port}"
-        provider = open_provider("anthropic:claude-x", base_url=url, api_key=SECRET, tries_max=5)
+        provider = open_provider("anthropic:claude-x", base_url=url, api_key=SECRET, tries_max=2)
         try:
-            outcome = (await provider.complete([Message.user("Hello.")])).text
+            asked = [Message.user("Hello.")]
+            outcome = (await provider.complete(asked, on_retry=on_retry)).text
         except Exception as error:
             outcome = error
         await provider.close()
@@ -434,14 +435,15 @@ async def over_tls(context):
 def test_a_service_that_cannot_show_who_it_is_gets_nothing(trusted, name):
     """Typed, with the reason, at once; neither key nor question left this machine."""
     make, reason = TLS[name]
+    tried_again = []
 
-    error, server = run(over_tls(make(trusted)))
+    error, server = run(over_tls(make(trusted), lambda *facts: tried_again.append(facts)))
 
-    assert isinstance(error, ConnectionFailed), error
-    assert outcome_of(error) in ("Untrusted", "ConnectionFailed")
+    assert outcome_of(error) == "ConnectionFailed"
     assert any(each in str(error) for each in reason.split("|")), str(error)
     assert not [each for each in server.requests if SECRET in str(each.headers)]
-    assert server.connections <= 1  # what no wait mends is not tried again
+    # What no wait mends is not tried again; a service that just hangs up may be there next time.
+    assert len(tried_again) <= (name in ("no TLS", "downgrade"))
 
 
 def test_a_service_that_shows_who_it_is_gets_the_question(trusted):

@@ -160,6 +160,15 @@ def test_openai_itself_is_asked_through_responses_and_others_through_chat():
         open_provider("openai:x", api="completions")
 
 
+def test_a_server_is_spoken_to_in_its_dialect():
+    from holdfast.providers.openai_chat_dialect import MISTRAL, OPENAI
+
+    mistral = open_provider("openai:x", base_url="https://api.mistral.ai/v1")
+    assert mistral.wire.dialect == MISTRAL
+    own = open_provider("openai:x", base_url="https://proxy.example/v1", dialect=OPENAI)
+    assert own.wire.dialect == OPENAI
+
+
 def test_azure_by_its_endpoint(monkeypatch):
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", CANARY)
     monkeypatch.setenv("OPENAI_API_KEY", "another-service's")

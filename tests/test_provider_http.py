@@ -28,6 +28,7 @@ from loopback import Loopback, chunked, in_turn, until_closed, whole
 from simple_wire import simple
 
 CANARY = "sk-hunter2-canary"
+PLAIN = "correct horse battery".replace(" ", "-")  # nothing about it looks like a key
 ASKED = [Message.user("Hello.")]
 GOOD = {"think": "hm", "text": "Hello, Ada.", "usage": {"input": 5, "output": 3}, "end": "stop"}
 
@@ -159,6 +160,12 @@ def test_what_follows_the_end_is_still_read():
     response, _ = completed(chunked(body), on_chunk=str)
 
     assert response.usage.input == 9
+
+
+def test_garbage_behind_the_end_does_not_make_an_answer_worse():
+    response, _ = completed(chunked(STREAM + b"data: {no JSON\n\n"), on_chunk=str)
+
+    assert response.text == "Hello, Ada."
 
 
 @pytest.mark.parametrize("then", ["hang", "reset", "close"])
@@ -338,6 +345,32 @@ def test_a_stream_that_never_ends_is_stopped_at_the_limit_with_what_came():
 
     assert "total limit" in str(error)
     assert error.partial.text.startswith("xx")
+
+
+def test_an_error_tells_of_the_last_try_alone():
+    """The first had an answer that began; the second had none at all."""
+    begun = chunked(events({"usage": {"input": 4}}), ends=False)
+
+    error, server = failed(ConnectionFailed, begun, b"", on_chunk=str, options={"tries_max": 2})
+
+    assert len(server.requests) == 2
+    assert (error.status, error.partial) == (None, None)
+
+
+def test_an_error_that_somebody_holds_does_not_hold_its_connection():
+    """A traceback keeps everything alive that it passed."""
+
+    async def main():
+        start = chunked(events({"text": "Hel"}), ends=False)
+        async with Loopback(in_turn(start, then="hang")) as server:
+            provider = simple(server.url)
+            with pytest.raises(ZeroDivisionError) as held:
+                await provider.complete(ASKED, on_chunk=lambda words: 1 / 0)
+            await asyncio.wait_for(server.closed.wait(), 1)
+            await provider.close()
+            return held
+
+    run(main())
 
 
 @pytest.mark.parametrize("raised", [KeyError("mine"), TimeoutError(), httpx2.ReadError("mine")])
@@ -543,14 +576,15 @@ def test_a_key_is_sent_and_shown_nowhere(monkeypatch, caplog):
 
 @pytest.mark.parametrize(
     "body",
-    [{"text": CANARY, "end": 5}, {"error": {"message": f"no {CANARY}"}}],
-    ids=["wrong type", "error"],
+    [{"text": CANARY, "end": 5}, {"error": {"message": f"no {CANARY}"}}, {"error": f"so {PLAIN}"}],
+    ids=["wrong type", "error", "plain"],
 )
 def test_a_key_that_comes_back_in_a_stream_is_not_told(body):
-    options = {"api_key": CANARY, "tries_max": 1}
-    error, _ = completed(chunked(events(body), x_request_id=CANARY), on_chunk=str, options=options)
+    options = {"api_key": CANARY, "tries_max": 1, "headers": {"x-token": PLAIN}}
+    error, _ = completed(chunked(events(body), x_request_id=PLAIN), on_chunk=str, options=options)
 
-    assert CANARY not in repr(error) + str(error)
+    words = repr(error) + str(error)
+    assert CANARY not in words and PLAIN not in words
 
 
 def test_a_provider_shows_its_name_and_address_alone():

@@ -17,7 +17,7 @@ from holdfast.providers.base import Callbacks, Response
 from holdfast.providers.credentials import Hidden
 from holdfast.providers.fields import Object
 from holdfast.providers.pipe import Pipe, Reply, Request
-from holdfast.providers.pipe_errors import Untrusted
+from holdfast.providers.pipe_errors import is_final
 from holdfast.providers.replies import read_document, read_reply
 from holdfast.providers.retries import Retries, retried
 from holdfast.providers.wire import Ask, Wire
@@ -29,7 +29,7 @@ T = TypeVar("T")
 class _Tries(Retries):
     def wait_s(self, error: BaseException, *, has_output: bool = False) -> float | None:
         wait_s = super().wait_s(error, has_output=has_output)
-        return None if isinstance(error, Untrusted) else wait_s
+        return None if is_final(error) else wait_s
 
 
 class Exchange:

@@ -18,12 +18,6 @@ if TYPE_CHECKING:
 _BROKE_OFF = ("disconnected", "closed connection", "incomplete")
 
 
-class Untrusted(ConnectionFailed):
-    """The service could not show who it is. Trying again cannot help."""
-
-    way_out = "check the address, the certificate and this machine's clock; it was not tried again"
-
-
 def failed(error: Exception, url: str, timeouts: "Timeouts") -> ProviderError:
     """The error to raise for one of the HTTP client's."""
     host = host_of(url)
@@ -52,6 +46,13 @@ def failed(error: Exception, url: str, timeouts: "Timeouts") -> ProviderError:
     return ConnectionFailed(f"no answer from {host} ({type(error).__name__})")
 
 
+def is_final(error: BaseException) -> bool:
+    """Whether the service could not show who it is, so that another try cannot help."""
+    cause = error.__cause__
+    found = _ssl_error(cause) if isinstance(cause, httpx2.ConnectError) else None
+    return found is not None and not isinstance(found, ssl.SSLEOFError)  # that one just hung up
+
+
 def host_of(url: str) -> str:
     """The host and port of an address: what may be shown of it."""
     try:
@@ -64,9 +65,11 @@ def host_of(url: str) -> str:
 def _not_connected(error: Exception, host: str) -> ProviderError:
     cause = _ssl_error(error)
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return Untrusted(f"the certificate of {host} is not accepted: {cause.verify_message}")
+        return ConnectionFailed(
+            f"the certificate of {host} is not accepted: {cause.verify_message}"
+        )
     if cause is not None:
-        return Untrusted(f"no TLS with {host}: {cause.reason or 'the handshake failed'}")
+        return ConnectionFailed(f"no TLS with {host}: {cause.reason or 'the handshake failed'}")
     return ConnectionFailed(f"no connection to {host}{_because(error)}")
 
 
