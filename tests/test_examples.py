@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from local_model import need_model
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "chat.py"

@@ -9,7 +9,6 @@ where they cannot be pulled, these tests are skipped by name.
 """
 
 import asyncio
-import importlib.util
 import json
 import os
 import signal
@@ -18,31 +17,22 @@ import time
 import pytest
 
 from holdfast import Tool, tool
-from holdfast.errors import ContextOverflow, HoldfastError, ProtocolError
+from holdfast.errors import ContextOverflow, ProtocolError
 from holdfast.providers.failures import failure
-from holdfast.providers.local import weights
 from holdfast.providers.local.calls import instructions, response_format, shots
 from holdfast.providers.local.replies import Reader, read
 from holdfast.providers.local.server import LocalServer
 from holdfast.providers.stream import EventStream
+from local_model import NAME, need_model
 from processes import SAY, Script
 
-NAME = "smollm2-135m"
 CONTEXT_TOKENS = 512
-
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("xllamacpp") is None,
-    reason="the extra 'local' is not installed: pip install 'holdfast[local]'",
-)
 
 
 @pytest.fixture(scope="session")
 def gguf():
     """The weights, pulled once for all runs."""
-    try:
-        return weights.weights(NAME) or asyncio.run(weights.pull(NAME))
-    except HoldfastError as error:
-        pytest.skip(f"the weights of {NAME} cannot be pulled: {error}")
+    return need_model()
 
 
 @pytest.fixture(scope="module")
