@@ -91,16 +91,22 @@ class Ours:
         return body
 
 
+WIRES: Mapping[str, Callable[[str, str, bool], Wire]] = {
+    ANTHROPIC: lambda _service, model, _is_lenient: AnthropicWire(model),
+    GOOGLE: lambda _service, model, _is_lenient: Google(model),
+    OPENAI_CHAT: lambda service, model, _: OpenAIChat(model, dialect=dialect(service)),
+    OPENAI_RESPONSES: lambda _, model, is_lenient: OpenAIResponses(model, is_compatible=is_lenient),
+}
+
+
 def adapters() -> Mapping[str, Adapter]:
     """An adapter for each wire."""
-    return {
-        ANTHROPIC: Ours(lambda _service, model, _lenient: AnthropicWire(model)),
-        GOOGLE: Ours(lambda _service, model, _lenient: Google(model)),
-        OPENAI_CHAT: Ours(lambda service, model, _: OpenAIChat(model, dialect=dialect(service))),
-        OPENAI_RESPONSES: Ours(
-            lambda _, model, is_lenient: OpenAIResponses(model, is_compatible=is_lenient)
-        ),
-    }
+    return {wire: Ours(wire_of) for wire, wire_of in WIRES.items()}
+
+
+def wire_for(exchange: Exchange) -> Wire:
+    """The wire that a recorded exchange was on."""
+    return WIRES[exchange.wire or ""](exchange.service, exchange.model, exchange.is_lenient)
 
 
 def dialect(service: str) -> Dialect:
