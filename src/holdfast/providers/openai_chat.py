@@ -234,10 +234,9 @@ def _call(call: ToolCall) -> Object:
 def _signature(content: Iterable[Part]) -> str | None:
     """Google's, of the whole message: on its words, or where there are none on an empty thought."""
     for part in content:
-        if type(part) is Text and isinstance(found := part.extra.get("signature"), str):
-            return found
-        if type(part) is Thinking and not (part.text or part.redacted or part.extra):
-            return part.signature
+        if type(part) in (Text, Thinking) and part.extra.get("field") == "extra_content":  # type: ignore[union-attr]
+            found = part.signature if type(part) is Thinking else part.extra.get("signature")  # type: ignore[union-attr]
+            return found if isinstance(found, str) else None
     return None
 
 

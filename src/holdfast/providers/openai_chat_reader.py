@@ -110,7 +110,7 @@ class ChatReader(Reader):
         if (sound := self._sound.part()) is not None:
             self.answer.add_part(sound)
         if self._signature:
-            self.answer.sign(self._signature)
+            self.answer.sign(self._signature, field="extra_content")
         self._calls.end()
         self.is_complete = True
 

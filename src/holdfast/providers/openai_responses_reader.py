@@ -100,7 +100,7 @@ class ResponsesReader(Reader):
     def _on_thinking(self, event: Object) -> None:
         delta = fields.text_of(event, "delta") or ""
         of = "summary_index" if "summary_index" in event else "content_index"
-        self._think(self._index(event), (of, event.get(of) or 0), delta)
+        self._think(self._index(event), (of, fields.count_of(event, of) or 0), delta)
 
     def _on_arguments(self, event: Object) -> None:
         index = self._index(event)
