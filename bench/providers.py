@@ -31,9 +31,9 @@ from values import messages as mixed
 from holdfast import Message, Tool, ToolCall
 from holdfast.providers.anthropic import AnthropicWire
 from holdfast.providers.base import Callbacks
-from holdfast.providers.google import Google as GoogleWire
-from holdfast.providers.openai_chat import OpenAIChat
-from holdfast.providers.openai_responses import OpenAIResponses
+from holdfast.providers.google import GoogleWire
+from holdfast.providers.openai_chat import OpenAIChatWire
+from holdfast.providers.openai_responses import OpenAIResponsesWire
 from holdfast.providers.stream import EventStream
 from holdfast.providers.wire import Wire
 from holdfast.window.render import Shown, render
@@ -169,9 +169,9 @@ CASES = {
         lambda event: event["delta"].get("text") if "delta" in event else None,
         is_named=True,
     ),
-    "openai chat": Case(OpenAIChat("gpt-4.1"), chat, chat_words, is_done=True),
+    "openai chat": Case(OpenAIChatWire("gpt-4.1"), chat, chat_words, is_done=True),
     "openai responses": Case(
-        OpenAIResponses("gpt-5"), responses, lambda event: event.get("delta"), is_named=True
+        OpenAIResponsesWire("gpt-5"), responses, lambda event: event.get("delta"), is_named=True
     ),
     "google": Case(GoogleWire("gemini-2.5-pro"), google, google_words),
 }

@@ -28,12 +28,13 @@ class Asked(NamedTuple):
 class Loopback:
     """`closed` is set when a client hung up before an answer that waits for it was complete."""
 
-    def __init__(self, *answers, tls=None, host="127.0.0.1"):
+    def __init__(self, *answers, tls=None, host="127.0.0.1", greeting=b""):
         self.answers = list(answers)
         self.requests = []
         self.connections = 0
         self.closed = asyncio.Event()
         self._tls = tls
+        self._greeting = greeting  # sent to whoever comes, before anything was asked
         self._host = host
         self._tasks = set()
 
@@ -62,6 +63,9 @@ class Loopback:
         self._tasks.add(task)
         self.connections += 1
         try:
+            if self._greeting:
+                writer.write(self._greeting)
+                return
             while (asked := await self._asked(reader)) is not None:
                 at = min(len(self.requests), len(self.answers) - 1)
                 self.requests.append(asked)

@@ -12,7 +12,7 @@ from holdfast.errors import InvalidInput
 from holdfast.messages import Message, ToolCall
 from holdfast.notes import BLANK, CONTINUE, UNANSWERED
 from holdfast.parts import Audio, CallRef, File, Image, Opaque, Text, Thinking
-from holdfast.providers.google import Google, generation
+from holdfast.providers.google import GoogleWire, generation
 from holdfast.providers.google_parts import UNSIGNED
 from holdfast.settings import Settings
 from holdfast.testing import validators
@@ -26,7 +26,7 @@ HI = Message.user("hi")
 
 def body_of(*messages, model=OLD, **options):
     """The request as it goes over the wire, which Google would accept."""
-    wire = Google(model)
+    wire = GoogleWire(model)
     body = json.loads(msgspec.json.encode(wire.to_wire(wire.ask(messages, **options))))
     assert validators.problems("google", body, model=model) == []
     return body
@@ -87,7 +87,7 @@ def test_the_model_never_has_the_first_or_the_last_word():
         ("user", [{"text": CONTINUE}]),
     ]
     assert contents_of() == [("user", [{"text": CONTINUE}])]
-    repairs = Google(OLD).ask([Message.assistant("Yes?")]).prepared.repairs
+    repairs = GoogleWire(OLD).ask([Message.assistant("Yes?")]).prepared.repairs
     assert [repair.what for repair in repairs] == ["continued", "continued"]
 
 
@@ -569,8 +569,8 @@ def test_cached_content_has_its_own_instruction_and_tools():
 def test_the_model_stands_in_the_path():
     """S2-81: and so does whether it is streamed."""
     wire, vertex = (
-        Google("gemini-2.5-flash"),
-        Google("gemini-2.5-flash", project="p", location="eu"),
+        GoogleWire("gemini-2.5-flash"),
+        GoogleWire("gemini-2.5-flash", project="p", location="eu"),
     )
     whole, streamed = wire.ask([HI]), wire.ask([HI], stream=True)
 
@@ -579,16 +579,16 @@ def test_the_model_stands_in_the_path():
     assert vertex.path(whole) == (
         "projects/p/locations/eu/publishers/google/models/gemini-2.5-flash:generateContent"
     )
-    assert Google("tunedModels/my own").path(whole) == "tunedModels/my%20own:generateContent"
+    assert GoogleWire("tunedModels/my own").path(whole) == "tunedModels/my%20own:generateContent"
 
 
 def test_a_stream_may_be_asked_for_as_an_array():
-    wire = Google(OLD, framing="array")
+    wire = GoogleWire(OLD, framing="array")
 
     assert wire.framing == "array"
     assert wire.path(wire.ask([HI], stream=True)) == f"models/{OLD}:streamGenerateContent"
     with pytest.raises(InvalidInput):
-        Google(OLD, framing="lines")
+        GoogleWire(OLD, framing="lines")
 
 
 @pytest.mark.parametrize(
@@ -635,7 +635,7 @@ def test_each_request_has_the_whole_conversation():
 
 def test_a_conversation_that_goes_on_begins_with_the_same_bytes():
     """So that whatever Google has cached of it still counts."""
-    wire = Google(OLD)
+    wire = GoogleWire(OLD)
     history = [HI, Message.assistant("a", tool_calls=[call()]), Message.tool("1", "c1")]
 
     first, longer = (

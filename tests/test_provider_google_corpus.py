@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from holdfast.messages import Message, Stop
-from holdfast.providers.google import Google
+from holdfast.providers.google import GoogleWire
 from holdfast.providers.google_parts import UNSIGNED
 from holdfast.providers.stream import ArrayStream, EventStream
 from holdfast.testing import validators
@@ -47,7 +47,7 @@ class Recording(NamedTuple):
 
     @property
     def wire(self):
-        return Google(self.model, project="p" if self.is_vertex else None)
+        return GoogleWire(self.model, project="p" if self.is_vertex else None)
 
     def reader(self):
         wire = self.wire

@@ -13,7 +13,7 @@ from holdfast.frozen import thaw
 from holdfast.messages import Message, Stop
 from holdfast.parts import Audio, CallRef, File, Image, Opaque, Text, Thinking
 from holdfast.providers.base import Callbacks
-from holdfast.providers.google import Google
+from holdfast.providers.google import GoogleWire
 from holdfast.providers.google_reader import GEMINI_REASONS, STOPS, VERTEX_REASONS
 from holdfast.providers.stream import ArrayStream, EventStream
 from holdfast.tools import Tool
@@ -45,7 +45,7 @@ class Heard(list):
 
 
 def reading(wire=None, callbacks=None, tools=()):
-    wire = wire or Google(MODEL)
+    wire = wire or GoogleWire(MODEL)
     answer = wire.answer(wire.ask([Message.user("hi")], tools=tools), callbacks)
     return wire.reader(answer)
 
@@ -73,7 +73,7 @@ def call(name="look", id=None, args=None, signature=None, **more):
 
 def sent_back(response, model=MODEL):
     """The parts of the answer, as the next request of the same conversation has them."""
-    wire = Google(model)
+    wire = GoogleWire(model)
     results = [Message.tool("ok", each.id) for each in response.calls]
     messages = [Message.user("hi"), response.message, *results, Message.user("and?")]
     body = json.loads(msgspec.json.encode(wire.to_wire(wire.ask(messages))))
@@ -323,7 +323,7 @@ def test_the_reason_is_in_our_words(reason, expected):
 
 
 def test_the_two_services_count_their_reasons_apart():
-    vertex = Google(MODEL, project="p")
+    vertex = GoogleWire(MODEL, project="p")
 
     assert whole(document(finish=10)).stop == Stop.ERROR
     assert whole(document(finish=10), wire=vertex).stop == Stop.SAFETY

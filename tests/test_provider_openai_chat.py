@@ -12,7 +12,7 @@ from holdfast.messages import Message, ToolCall
 from holdfast.notes import UNANSWERED
 from holdfast.parts import Audio, CallRef, File, Image, Opaque, Text, Thinking
 from holdfast.providers import openai_shared as shared
-from holdfast.providers.openai_chat import OpenAIChat, dialect_of
+from holdfast.providers.openai_chat import OpenAIChatWire, dialect_of
 from holdfast.providers.openai_chat_dialect import (
     AZURE,
     DEEPSEEK,
@@ -49,7 +49,7 @@ MODEL = "openai:m"
 
 
 def wire(dialect=OPENAI, model="m", **options):
-    return OpenAIChat(model, dialect=dialect, **options)
+    return OpenAIChatWire(model, dialect=dialect, **options)
 
 
 def sent(*messages, dialect=OPENAI, model="m", system=None, tools=(), **asked):

@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.errors import InvalidRequest, OutputLimit, ProviderError
 from holdfast.messages import Message
-from holdfast.providers.openai_chat import OpenAIChat
+from holdfast.providers.openai_chat import OpenAIChatWire
 from holdfast.providers.openai_chat_dialect import (
     AZURE,
     DEEPSEEK,
@@ -118,7 +118,7 @@ def answers():
 
 
 def reader_of(service):
-    wire = OpenAIChat("m", dialect=DIALECTS.get(service, UNKNOWN))
+    wire = OpenAIChatWire("m", dialect=DIALECTS.get(service, UNKNOWN))
     return wire, wire.reader(wire.answer(wire.ask([Message.user("hi")])))
 
 

@@ -12,7 +12,7 @@ from holdfast.errors import InvalidRequest, ProtocolError, ProviderError, RateLi
 from holdfast.messages import Message
 from holdfast.parts import Audio, CallRef, Image, Opaque, Text, Thinking
 from holdfast.providers.base import Callbacks
-from holdfast.providers.openai_chat import OpenAIChat
+from holdfast.providers.openai_chat import OpenAIChatWire
 from holdfast.providers.openai_chat_dialect import AZURE, OPENAI, ROUTER, UNKNOWN
 from holdfast.usage import Usage
 
@@ -35,7 +35,7 @@ class Heard:
 
 
 def reader_of(dialect=OPENAI, heard=None):
-    wire = OpenAIChat("m", dialect=dialect)
+    wire = OpenAIChatWire("m", dialect=dialect)
     return wire.reader(wire.answer(wire.ask([HI]), heard.callbacks() if heard else None))
 
 
@@ -68,7 +68,7 @@ def whole(message, finish="stop", dialect=OPENAI, heard=None, choice=None, **fie
 
 def replayed(response, dialect):
     """The assistant's message as it goes back to the same model."""
-    wire = OpenAIChat("m", dialect=dialect)
+    wire = OpenAIChatWire("m", dialect=dialect)
     body = wire.to_wire(wire.ask([HI, response.message, HI]))
     return json.loads(msgspec.json.encode(body))["messages"][1]
 

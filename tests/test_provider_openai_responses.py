@@ -14,14 +14,14 @@ from holdfast.errors import InvalidInput
 from holdfast.messages import Message, Role, ToolCall
 from holdfast.notes import UNANSWERED
 from holdfast.parts import CallRef, File, Image, Opaque, Text, Thinking
-from holdfast.providers.openai_responses import OpenAIResponses
+from holdfast.providers.openai_responses import OpenAIResponsesWire
 from holdfast.settings import Settings
 from holdfast.testing import validators
 from holdfast.tools import Tool
 from strategies import json_objects, messages, words
 
-GPT = OpenAIResponses("gpt-5")
-OPEN = OpenAIResponses("deepseek-v4", vendor="deepseek", is_compatible=True)
+GPT = OpenAIResponsesWire("gpt-5")
+OPEN = OpenAIResponsesWire("deepseek-v4", vendor="deepseek", is_compatible=True)
 HI = Message.user("hi")
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -73,7 +73,7 @@ def test_nothing_is_stored_and_reasoning_is_asked_for_encrypted():
 
 def test_a_model_that_does_not_reason_is_not_asked_for_its_reasoning():
     """It would refuse: "Encrypted content is not supported with this model."."""
-    made = body(HI, wire=OpenAIResponses("gpt-4.1-mini"), settings=Settings(thinking="high"))
+    made = body(HI, wire=OpenAIResponsesWire("gpt-4.1-mini"), settings=Settings(thinking="high"))
 
     assert "include" not in made
     assert "reasoning" not in made
@@ -376,7 +376,7 @@ def test_settings_are_in_the_words_of_the_service():
     assert made["prompt_cache_key"] == "telegram:1"
     assert made["stream"] is True
     assert "temperature" not in made
-    assert body(HI, wire=OpenAIResponses("gpt-4o"), settings=how)["temperature"] == 0.5
+    assert body(HI, wire=OpenAIResponsesWire("gpt-4o"), settings=how)["temperature"] == 0.5
 
 
 @pytest.mark.parametrize(
@@ -393,7 +393,7 @@ def test_settings_are_in_the_words_of_the_service():
     ],
 )
 def test_thinking_is_an_effort(model, thinking, effort):
-    made = body(HI, wire=OpenAIResponses(model), settings=Settings(thinking=thinking))
+    made = body(HI, wire=OpenAIResponsesWire(model), settings=Settings(thinking=thinking))
 
     assert made["reasoning"]["effort"] == effort
 
@@ -462,7 +462,7 @@ def test_a_schema_that_nests_too_deep_is_only_shown():
 
 
 def test_the_path_is_the_services_or_azures():
-    azure = OpenAIResponses("d", path="/openai/responses", api_version="2025-03-01-preview")
+    azure = OpenAIResponsesWire("d", path="/openai/responses", api_version="2025-03-01-preview")
 
     assert GPT.path(GPT.ask([HI])) == "/responses"
     assert azure.path(azure.ask([HI])) == "/openai/responses?api-version=2025-03-01-preview"

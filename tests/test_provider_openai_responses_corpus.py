@@ -10,7 +10,7 @@ import pytest
 from holdfast.errors import ProviderError
 from holdfast.messages import Message, Stop
 from holdfast.providers.base import Callbacks
-from holdfast.providers.openai_responses import OpenAIResponses
+from holdfast.providers.openai_responses import OpenAIResponsesWire
 from holdfast.providers.stream import EventStream
 from holdfast.testing import validators
 from holdfast.tools import Tool
@@ -45,7 +45,7 @@ NOT_JUDGED = {"program_output"}
 def wire_of(service, request):
     model = request.get("model") or ("grok-4" if service == "xai" else "gpt-5")
     is_compatible = service not in ("openai-responses", "azure-openai")
-    return OpenAIResponses(model, is_compatible=is_compatible)
+    return OpenAIResponsesWire(model, is_compatible=is_compatible)
 
 
 def events_of(response):

@@ -9,11 +9,11 @@ from holdfast.errors import AuthError, Overloaded, ProtocolError, RateLimited
 from holdfast.messages import Message, Stop, ToolCall
 from holdfast.parts import CallRef, Opaque, Text, Thinking
 from holdfast.providers.base import Callbacks
-from holdfast.providers.openai_responses import OpenAIResponses
+from holdfast.providers.openai_responses import OpenAIResponsesWire
 from holdfast.tools import Tool
 from holdfast.usage import Usage
 
-GPT = OpenAIResponses("gpt-5")
+GPT = OpenAIResponsesWire("gpt-5")
 REASONING = {
     "id": "rs_1",
     "type": "reasoning",
@@ -209,7 +209,7 @@ def test_reasoning_without_its_content_leaves_no_ids_behind():
 
 
 def test_reasoning_of_an_open_server_is_kept_with_its_text():
-    wire = OpenAIResponses("deepseek-v4", is_compatible=True)
+    wire = OpenAIResponsesWire("deepseek-v4", is_compatible=True)
     content = [{"type": "reasoning_text", "text": "hm"}]
     item = {"type": "reasoning", "id": "76f8", "summary": [], "content": content}
 
@@ -236,7 +236,7 @@ def test_free_text_for_a_tool_becomes_a_call_and_goes_back():
 def test_what_xai_calls_by_itself_is_nothing_for_the_program_to_run():
     item = {"type": "custom_tool_call", "call_id": "xs_1", "name": "x_search", "input": "{}"}
 
-    response = Heard(OpenAIResponses("grok-4")).read(whole(item, SAID)).response
+    response = Heard(OpenAIResponsesWire("grok-4")).read(whole(item, SAID)).response
 
     assert response.calls == ()
     assert response.message.content[0] == Opaque("openai", item)

@@ -17,9 +17,9 @@ from holdfast.messages import Role
 from holdfast.parts import Text
 from holdfast.providers import prepare
 from holdfast.providers.anthropic import AnthropicWire
-from holdfast.providers.google import Google
-from holdfast.providers.openai_chat import OpenAIChat
-from holdfast.providers.openai_responses import OpenAIResponses
+from holdfast.providers.google import GoogleWire
+from holdfast.providers.openai_chat import OpenAIChatWire
+from holdfast.providers.openai_responses import OpenAIResponsesWire
 from holdfast.testing import validators
 from holdfast.window.render import Rendered, Shown, render
 
@@ -30,9 +30,9 @@ WIRES = {
         AnthropicWire("claude-opus-5-5"),
         AnthropicWire("claude-3-haiku-20240307"),
     ],
-    "openai-chat": [OpenAIChat("gpt-4.1"), OpenAIChat("gpt-5")],
-    "openai-responses": [OpenAIResponses("gpt-5"), OpenAIResponses("gpt-4.1")],
-    "google": [Google("gemini-2.5-pro"), Google("gemini-3-pro-preview")],
+    "openai-chat": [OpenAIChatWire("gpt-4.1"), OpenAIChatWire("gpt-5")],
+    "openai-responses": [OpenAIResponsesWire("gpt-5"), OpenAIResponsesWire("gpt-4.1")],
+    "google": [GoogleWire("gemini-2.5-pro"), GoogleWire("gemini-3-pro-preview")],
 }
 
 

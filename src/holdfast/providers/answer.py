@@ -197,7 +197,7 @@ class Answer:
         written, mended = text.mend("".join(call.pieces) if arguments is None else arguments)
         self._mended += mended
         call.made = ToolCall(
-            id=call.id or f"call_{self._new_id()}",
+            id=call.id or f"call_{self._new_id().replace('-', '')}",
             name=self._names.get(call.name, call.name),
             arguments=written or "{}",
             signature=None if signature is None else text.mend(signature)[0],

@@ -48,7 +48,7 @@ _BUDGETS = {"off": 0, "minimal": 512, "low": 1024, "medium": 8192, "high": 24576
 _PRO_BUDGET_MIN = 128  # of 2.5 Pro, which cannot be told not to think
 
 
-class Google(Wire):
+class GoogleWire(Wire):
     """Gemini. `project` and `location` are for Vertex, and make its path."""
 
     vendor: ClassVar[str] = "google"

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from holdfast.errors import InvalidInput
 from holdfast.providers.fields import Object, count_of
-from holdfast.providers.google import Google
+from holdfast.providers.google import GoogleWire
 from holdfast.providers.http_provider import HttpProvider, address_of
 from holdfast.providers.wire import Ask
 
@@ -28,7 +28,7 @@ class GoogleProvider(HttpProvider):
     @classmethod
     def opened(cls, model: str, *, access_token: Any = None, **options: Any) -> Self:
         """The provider of a model."""
-        own, common = cls.sorted_options(options, Google, "access_token")
+        own, common = cls.sorted_options(options, GoogleWire, "access_token")
         if own.get("project") is not None and common.get("base_url") is None:
             location = own.get("location", "global")
             if not isinstance(location, str) or not location.replace("-", "").isalnum():
@@ -39,7 +39,7 @@ class GoogleProvider(HttpProvider):
                 raise InvalidInput("access_token", "stands beside an api_key: pass one of them")
             common["api_key"] = access_token
         address = address_of(cls, common.pop("base_url", None))
-        made = cls(Google(model, **own), address, **common)
+        made = cls(GoogleWire(model, **own), address, **common)
         if access_token is not None:
             made.key_header = "authorization"
         made.is_vertex = own.get("project") is not None

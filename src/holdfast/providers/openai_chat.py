@@ -34,7 +34,7 @@ from holdfast.providers.openai_chat_reader import CHAT, ChatReader
 from holdfast.providers.prepare import Prepared, Rules
 from holdfast.providers.wire import Ask, Wire, merge
 
-__all__ = ["HOSTS", "Dialect", "OpenAIChat", "dialect_of"]
+__all__ = ["HOSTS", "Dialect", "OpenAIChatWire", "dialect_of"]
 
 NO_INSTRUCTIONS = ("o1-mini", "o1-preview")  # these take neither a system nor a developer message
 ATTACHED = "[What the call {id} gave back]"
@@ -52,7 +52,7 @@ class _Attached(NamedTuple):
     parts: list[bytes]
 
 
-class OpenAIChat(Wire):
+class OpenAIChatWire(Wire):
     """Chat Completions of one model, at a server of one dialect."""
 
     vendor: ClassVar[str] = "openai"

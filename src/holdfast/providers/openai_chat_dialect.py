@@ -80,7 +80,7 @@ class Dialect(NamedTuple):
 
 # Nobody's in particular: chat templates want the system's words first, and not every server
 # writes [DONE].
-UNKNOWN = Dialect(has_system_role=False, ends="usage")
+UNKNOWN = Dialect(has_system_role=False, ends="usage", call_id=SHORT_ID)
 AZURE = Dialect(
     max_tokens="max_completion_tokens",
     call_id=SHORT_ID,

@@ -90,12 +90,12 @@ class _Azure(OpenAIProvider):
 
 def _wire_class(api: str) -> type[Wire]:
     if api == "chat":
-        from holdfast.providers.openai_chat import OpenAIChat
+        from holdfast.providers.openai_chat import OpenAIChatWire
 
-        return OpenAIChat
-    from holdfast.providers.openai_responses import OpenAIResponses
+        return OpenAIChatWire
+    from holdfast.providers.openai_responses import OpenAIResponsesWire
 
-    return OpenAIResponses
+    return OpenAIResponsesWire
 
 
 def _wire(api: str, model: str, address: Address, own: dict[str, Any], is_own: bool) -> Wire:

@@ -5,9 +5,9 @@ is sent each time. So reasoning comes encrypted, is kept as Thinking with its si
 back to the model that thought it (`openai_responses_items`). The answer is read in
 `openai_responses_reader`.
 
-    OpenAIResponses("gpt-5")                                       # behind https://…/v1
-    OpenAIResponses("my-deployment", path="/openai/responses", api_version="2025-03-01-preview")
-    OpenAIResponses("deepseek-v4", vendor="deepseek", is_compatible=True)
+    OpenAIResponsesWire("gpt-5")                                       # behind https://…/v1
+    OpenAIResponsesWire("my-deployment", path="/openai/responses", api_version="2025-03-01-preview")
+    OpenAIResponsesWire("deepseek-v4", vendor="deepseek", is_compatible=True)
 """
 
 import re
@@ -50,7 +50,7 @@ _LOWEST = (
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
-class OpenAIResponses(Wire):
+class OpenAIResponsesWire(Wire):
     """One model behind the Responses API.
 
     path            behind the base URL

@@ -14,10 +14,10 @@ import msgspec
 from holdfast.errors import ProviderError
 from holdfast.providers.anthropic import AnthropicWire
 from holdfast.providers.base import Response
-from holdfast.providers.google import Google
-from holdfast.providers.openai_chat import OpenAIChat
+from holdfast.providers.google import GoogleWire
+from holdfast.providers.openai_chat import OpenAIChatWire
 from holdfast.providers.openai_chat_dialect import HOSTS, UNKNOWN, Dialect
-from holdfast.providers.openai_responses import OpenAIResponses
+from holdfast.providers.openai_responses import OpenAIResponsesWire
 from holdfast.providers.pipe import Reply
 from holdfast.providers.replies import read_reply
 from holdfast.providers.wire import Wire
@@ -93,9 +93,11 @@ class Ours:
 
 WIRES: Mapping[str, Callable[[str, str, bool], Wire]] = {
     ANTHROPIC: lambda _service, model, _is_lenient: AnthropicWire(model),
-    GOOGLE: lambda _service, model, _is_lenient: Google(model),
-    OPENAI_CHAT: lambda service, model, _: OpenAIChat(model, dialect=dialect(service)),
-    OPENAI_RESPONSES: lambda _, model, is_lenient: OpenAIResponses(model, is_compatible=is_lenient),
+    GOOGLE: lambda _service, model, _is_lenient: GoogleWire(model),
+    OPENAI_CHAT: lambda service, model, _: OpenAIChatWire(model, dialect=dialect(service)),
+    OPENAI_RESPONSES: lambda _, model, is_lenient: OpenAIResponsesWire(
+        model, is_compatible=is_lenient
+    ),
 }
 
 
