@@ -9,7 +9,7 @@ from holdfast.codec import lango
 from holdfast.entries import Mark
 from holdfast.errors import InvalidInput
 from holdfast.messages import Message, Role, ToolCall
-from holdfast.providers.google import Google
+from holdfast.providers.google import GoogleWire
 from shapes import NOON, one, read
 
 
@@ -39,7 +39,7 @@ def test_a_tools_message_becomes_a_result_for_lango():
 
 def test_an_answer_of_a_model_becomes_a_message_for_lango():
     """S1-49: its words put together, its call with the arguments in JSON and an id."""
-    wire = Google("gemini-2.5-flash")
+    wire = GoogleWire("gemini-2.5-flash")
     reader = wire.reader(wire.answer(wire.ask([Message.user("hi")])))
     call = {"functionCall": {"name": "search", "args": {"q": "x"}}}
     parts = [{"text": "Let me "}, {"text": "look."}, call]
@@ -71,11 +71,11 @@ def test_a_history_of_lango_can_be_sent():
         lango_message("tool", "three"),
         lango_message("assistant"),
         lango_message("model", "Again.", ("c3", {})),
-        lango_message("user", "", ("c3", {"output": "[1]"})),
+        lango_message("user", "[1]", ("c3", {"output": "[1]"})),
         lango_message("assistant", "", ("c4", {})),
         lango_message("assistant", "", ("c4", {"output": "{}"})),
     ]
-    wire = Google("gemini-2.5-flash")
+    wire = GoogleWire("gemini-2.5-flash")
 
     body = json.loads(msgspec.json.encode(wire.to_wire(wire.ask(history))))
 

@@ -612,7 +612,7 @@ def test_each_request_has_the_whole_conversation():
     """S2-80: nothing is left at the service, and nothing is lost on the way there."""
     said = asks(call("c1", arguments='{"city":"Turin"}'), content=[Text("Wait.")])
     history = [HI, said, Message.tool("15", "c1"), Message.assistant("15."), Message.user("And?")]
-    wire = Google(OLD)
+    wire = GoogleWire(OLD)
 
     assert wire.path(wire.ask(history)).endswith(":generateContent")
     assert contents_of(*history) == [

@@ -231,6 +231,19 @@ def test_results_that_are_listed_as_calls_with_outputs():
     assert len({m.id for m in (one, two, words)}) == 3
 
 
+@pytest.mark.parametrize("role", [Role.TOOL, Role.USER, Role.ASSISTANT])
+def test_outputs_without_arguments_are_results_whoever_holds_them(role):
+    """S1-49, B35: and their words are not shown a second time."""
+    outputs = [call("c1", arguments="", output="[1]"), call("c2", arguments="", output="{}")]
+
+    outcome = rendered(HI, asks(call("c1"), call("c2")), Message(role, "[1]{}", tool_calls=outputs))
+
+    assert [(m.role, m.content) for m in outcome.messages[2:]] == [
+        (Role.TOOL, "[1]"),
+        (Role.TOOL, "{}"),
+    ]
+
+
 def test_an_assistants_call_that_has_its_output_is_a_call_and_its_result():
     outcome = rendered(HI, asks(call("c1", output="1"), call("c2")))
 
