@@ -222,7 +222,7 @@ def test_what_was_said_aloud_goes_back_in_words():
 
 
 def test_a_free_text_call_goes_back_as_one():
-    call = ToolCall(id="c", name="calc", arguments="4 + 4", extra={"type": "custom"})
+    call = ToolCall(id="c", name="calc", arguments='{"input": "4 + 4"}', extra={"type": "custom"})
 
     body = shown(HI, Message.assistant(None, [call]))
 

@@ -99,7 +99,10 @@ class Raw:
     def add_call(self, key, call):
         before = self.calls.get(key, ("", "", ""))
         inner = call.get("custom" if call.get("type") == "custom" else "function") or {}
-        piece = (call.get("id"), inner.get("name"), inner.get("arguments") or inner.get("input"))
+        said = inner.get("arguments")
+        if "input" in inner:  # text, which is kept as the argument of this name
+            said = json.dumps({"input": inner["input"]}, separators=(",", ":"))
+        piece = (call.get("id"), inner.get("name"), said)
         self.calls[key] = (
             before[0] or piece[0],
             before[1] or piece[1],
