@@ -484,9 +484,9 @@ BREAKS = {
     ),
     "S1-21": Break(
         f"{SRC}/stores/sqlite/shelf.py",
-        "self._db.executemany(sql.INSERT_ROW, rows[at:])",
-        "self._db.executemany(sql.INSERT_ROW, rows[at:]); "
-        "self._db.execute('UPDATE entries SET rid = -rid')",
+        "        values: list[Any] = list(_flatten(rows))\n",
+        "        values: list[Any] = list(_flatten(rows))\n"
+        "        self._db.execute('UPDATE entries SET rid = -rid')\n",
         "an append moves what was there",
     ),
     "S1-23": Break(
@@ -579,5 +579,292 @@ BREAKS = {
         "        head.check_alive(self.now)\n        if self.lease",
         "        if self.lease",
         "an expired session can be appended to",
+    ),
+    "S1-49": Break(
+        f"{SRC}/providers/answer.py",
+        "id=call.id or f\"call_{self._new_id().replace('-', '')}\",",
+        "id=call.id,",
+        "a call without an id stays without one",
+    ),
+    "S1-50": Break(
+        f"{SRC}/window/render.py",
+        "group = self._last if result.call_id is None else",
+        "group = None if result.call_id is None else",
+        "results without ids belong to no call",
+    ),
+    "S1-56": Break(
+        f"{SRC}/providers/prepare.py",
+        "if not self._messages and self._rules.first_is_user and role is Role.ASSISTANT:",
+        "if False:",
+        "the model has the first word",
+    ),
+    "S1-57": Break(
+        f"{SRC}/window/render.py",
+        "            if result is None:\n",
+        "            if True:\n",
+        "calls that have a result get another",
+    ),
+    "S2-1": Break(
+        f"{SRC}/providers/http_provider.py",
+        "        ask = self.wire.ask(\n            messages,",
+        '        self._said = [*getattr(self, "_said", ()), *messages]\n'
+        "        ask = self.wire.ask(\n"
+        "            self._said,",
+        "a provider remembers what it was asked",
+    ),
+    "S2-2": Break(
+        f"{SRC}/providers/http_provider.py",
+        "        response_schema: Mapping[str, Any] | None = None,",
+        "        response_schema: Mapping[str, Any] | None,",
+        "every call has to name a schema",
+    ),
+    "S2-3": Break(
+        f"{SRC}/history.py",
+        "            self._seen = tuple(self._messages)\n        return self._seen",
+        "            pass\n        return self._messages  # type: ignore[return-value]",
+        "a provider is given the list itself",
+    ),
+    "S2-4": Break(
+        f"{SRC}/providers/base.py",
+        "    async def count_tokens(",
+        "    @abstractmethod\n    async def count_tokens(",
+        "to complete is not all that has to be written",
+    ),
+    "S2-5": Break(
+        f"{SRC}/providers/pipe.py",
+        "            self._clients[loop] = client",
+        "            pass",
+        "every call opens a client of its own",
+    ),
+    "S2-11": Break(
+        f"{SRC}/providers/base.py",
+        "any((self.on_chunk, self.on_thinking, self.on_tool_call))",
+        "any((self.on_thinking, self.on_tool_call))",
+        "who wants the text waits for the end",
+    ),
+    "S2-12": Break(
+        f"{SRC}/providers/answer.py",
+        "            self._on_thinking(words)",
+        '            self._on_thinking("".join(block.pieces))',
+        "thinking is told from its beginning, again and again",
+    ),
+    "S2-14": Break(
+        f"{SRC}/providers/base.py",
+        "    async def verify(self)",
+        "    async def verify_auth(self)",
+        "verify has another name",
+    ),
+    "S2-15": Break(
+        f"{SRC}/providers/models.py",
+        "CONTEXT_WITHOUT_PROVIDER = 1_048_576",
+        "CONTEXT_WITHOUT_PROVIDER = 128_000",
+        "the limit is another",
+    ),
+    "S2-16": Break(
+        f"{SRC}/history.py",
+        "            return tuple(self._messages[start:stop])",
+        "            return tuple(self._messages[start:])",
+        "a slice goes on to the end",
+    ),
+    "S2-37": Break(
+        f"{SRC}/providers/prepare.py",
+        "is Shown else render(messages)",
+        "is Shown else (Shown(messages), ())",
+        "a provider sends what is stored as it is",
+    ),
+    "S2-38": Break(
+        f"{SRC}/window/render.py",
+        "            if result is None:\n",
+        "            if result is None:\n                continue\n",
+        "a call that was cut off stays without a result",
+    ),
+    "S2-40": Break(
+        f"{SRC}/window/render.py",
+        "        yield self.message\n",
+        "        if None not in self.results:\n            yield self.message\n",
+        "a half-answered message is dropped, and its results are not",
+    ),
+    "S2-70": Break(
+        f"{SRC}/providers/prepare.py",
+        '        if getattr(part, "blob", part) is None and self._rules.takes(part, role):',
+        "        if False:",
+        "no model is shown a picture",
+    ),
+    "S2-80": Break(
+        f"{SRC}/providers/google.py",
+        "contents(ask.prepared.fragments)",
+        "contents(ask.prepared.fragments[-1:])",
+        "only the last message is sent",
+    ),
+    "S2-81": Break(
+        f"{SRC}/providers/google.py",
+        '        "parametersJsonSchema": tool.parameters,',
+        '        "parameters": tool.parameters,',
+        "a schema stands in the field of another language",
+    ),
+    "S2-82": Break(
+        f"{SRC}/providers/google_parts.py",
+        '            named = b"" if _is_ours(call) else b\'"id":\'',
+        "            named = b'\"id\":'",
+        "Google is told ids that it did not give",
+    ),
+    "S2-83": Break(
+        f"{SRC}/providers/google_parts.py",
+        'refs.append({"$ref": label})',
+        "refs.append(label)",
+        "the response does not refer to its media",
+    ),
+    "S2-84": Break(
+        f"{SRC}/providers/google_reader.py",
+        "        if stop == Stop.STOP and self.answer.has_calls:",
+        "        if False:",
+        "a call does not make of stop tool_use",
+    ),
+    "S2-85": Break(
+        f"{SRC}/providers/google_parts.py",
+        "            signature = signature_of(call.signature) if is_own else None",
+        "            signature = None",
+        "the signature of a call is dropped",
+    ),
+    "S2-86": Break(
+        f"{SRC}/providers/anthropic.py",
+        "        if not self._cache:",
+        "        if True:",
+        "there are no breakpoints",
+    ),
+    "S2-88": Break(
+        f"{SRC}/providers/anthropic_cache.py",
+        "MARKS_MAX = 4",
+        "MARKS_MAX = 6",
+        "there are too many breakpoints",
+    ),
+    "S2-89": Break(
+        f"{SRC}/providers/anthropic_fragments.py",
+        "        if role == spoken:",
+        "        if False:",
+        "neighbours of one role are two messages",
+    ),
+    "S2-90": Break(
+        f"{SRC}/providers/names.py",
+        "        self.back = {sent: name for name, sent in self._sent.items() if sent != name}",
+        "        self.back: dict[str, str] = {}",
+        "names are not mapped back",
+    ),
+    "S2-91": Break(
+        f"{SRC}/providers/anthropic_models.py",
+        "TOKENS_MAX_THINKING = 16_000",
+        "TOKENS_MAX_THINKING = 8_192",
+        "thinking gets no more room",
+    ),
+    "S2-92": Break(
+        f"{SRC}/providers/anthropic_reader.py",
+        "fresh + (read or 0) + (written or 0)",
+        "fresh",
+        "what was cached is no part of the prompt",
+    ),
+    "S2-93": Break(
+        f"{SRC}/providers/sentences.py",
+        "\\breached your specified \\S+ usage limits|",
+        "",
+        "a limit on usage is taken for a wrong request",
+    ),
+    "S3-34": Break(
+        f"{SRC}/providers/sentences.py",
+        '        r"\\bwould need <found> tokens but limit is <max> tokens",',
+        '        r"\\bwould need <found> tokens but limit is",',
+        "one wording does not tell how much fits",
+    ),
+    "S3-35": Break(
+        f"{SRC}/stores/document.py",
+        '        "tools": document.tools,',
+        '        "tools": (),',
+        "tools are not read back",
+    ),
+    "S3-36": Break(
+        f"{SRC}/providers/openai_chat.py",
+        '[{"type": "function", "function": shared.function(t)} for t in tools]',
+        '[{"type": "function", **shared.function(t)} for t in tools]',
+        "a tool is flat, as in the other API",
+    ),
+    "S3-37": Break(
+        f"{SRC}/providers/prepare.py",
+        "            tuple(self._sent(tool) for tool in self._head.tools),",
+        "            (),",
+        "the tools that were passed are not offered",
+    ),
+    "B21": Break(
+        f"{SRC}/window/render.py",
+        '_made(message, Role.USER, content, "orphan", index)',
+        '_made(message, Role.TOOL, content, "orphan", index)',
+        "a result without its call stays one",
+    ),
+    "B22": Break(
+        f"{SRC}/providers/prepare.py",
+        "is Shown else render(messages)",
+        "is Shown else (Shown(messages), ())",
+        "only some providers would repair pairs",
+    ),
+    "B25": Break(
+        f"{SRC}/providers/answer.py",
+        '        block.signature = (block.signature or "") + text.mend(signature)[0]',
+        "        text.mend(signature)",
+        "signatures of thinking are dropped",
+    ),
+    "B35": Break(
+        f"{SRC}/codec/lango.py",
+        '        "content": "" if is_result else message.text or "",',
+        '        "content": message.text or "",',
+        "a result is stored twice",
+    ),
+    "B36": Break(
+        f"{SRC}/providers/anthropic_cache.py",
+        "places(fragments)[:count]",
+        "places(fragments)[:0]",
+        "no breakpoint is set in the history",
+    ),
+    "B37": Break(
+        f"{SRC}/providers/anthropic_cache.py",
+        "        out[at] = out[at].marked(number, mark)",
+        "        if not at or out[at].role != out[at - 1].role:\n"
+        "            out[at] = out[at].marked(number, mark)",
+        "a breakpoint on what is put into a message is dropped",
+    ),
+    "B38": Break(
+        f"{SRC}/providers/failures.py",
+        "        if is_limit and seen.kind is ContextOverflow:\n            continue\n",
+        "",
+        "a rate limit that speaks of tokens is taken for an overflow",
+    ),
+    "B39": Break(
+        f"{SRC}/providers/anthropic_reader.py",
+        '        arguments = "".join(self._pieces.pop(index, ()))\n',
+        '        arguments = "".join(self._pieces.pop(index, ()))\n'
+        '        if not arguments.endswith("}"):\n'
+        '            arguments = "{}"\n',
+        "broken arguments become none",
+    ),
+    "B40": Break(
+        f"{SRC}/providers/google_parts.py",
+        'found["error" if is_error else "result"] = words',
+        'found["result"] = words',
+        "an error is sent as a result",
+    ),
+    "B44": Break(
+        f"{SRC}/providers/names.py",
+        "    def __init__(self, spelling: Spelling, offered: Iterable[str]) -> None:\n"
+        "        self._spelling = spelling\n"
+        "        self._sent: dict[str, str] = {}",
+        "    _sent: dict[str, str] = {}  # noqa: RUF012\n"
+        "\n"
+        "    def __init__(self, spelling: Spelling, offered: Iterable[str]) -> None:\n"
+        "        self._spelling = spelling",
+        "all conversations share one map of names",
+    ),
+    "B49": Break(
+        f"{SRC}/providers/http_provider.py",
+        "        callbacks = Callbacks(on_chunk, on_usage_update, on_thinking, on_tool_call)",
+        "        callbacks = Callbacks(on_chunk, on_usage_update, on_thinking, on_tool_call)\n"
+        '        callbacks = self.__dict__.setdefault("_callbacks", callbacks)',
+        "callbacks belong to the object",
     ),
 }

@@ -343,7 +343,7 @@ GOT = Message.tool("seen", "c")
 
 @pytest.mark.parametrize("api", APIS)
 def test_a_broken_history_is_sent_as_a_request_that_the_vendor_accepts(api):
-    """Through the whole of it: what is judged are the bytes that the server got."""
+    """S2-37, B22: through the whole of it; what is judged are the bytes that the server got."""
 
     async def body(provider, server):
         found = {}

@@ -2,12 +2,14 @@
 
 import json
 
+import msgspec
 import pytest
 
 from holdfast.codec import lango
 from holdfast.entries import Mark
 from holdfast.errors import InvalidInput
 from holdfast.messages import Message, Role, ToolCall
+from holdfast.providers.google import GoogleWire
 from shapes import NOON, one, read
 
 
@@ -24,7 +26,7 @@ def test_an_empty_field_is_left_out_for_lango():
 
 
 def test_a_tools_message_becomes_a_result_for_lango():
-    """A9, S1-25, S1-31: non-empty output is a response; its words are not written twice."""
+    """A9, S1-25, S1-31, S1-49, B35: output is a response; its words are not written twice."""
     message = Message.tool('{"hits": 3}', "call_1", name="search", timestamp=NOON)
 
     found = json.loads(lango.encode(message))
@@ -33,6 +35,72 @@ def test_a_tools_message_becomes_a_result_for_lango():
         {"id": "call_1", "name": "search", "input": "", "output": '{"hits": 3}'}
     ]
     assert found["content"] == ""
+
+
+def test_an_answer_of_a_model_becomes_a_message_for_lango():
+    """S1-49: its words put together, its call with the arguments in JSON and an id."""
+    wire = GoogleWire("gemini-2.5-flash")
+    reader = wire.reader(wire.answer(wire.ask([Message.user("hi")])))
+    call = {"functionCall": {"name": "search", "args": {"q": "x"}}}
+    parts = [{"text": "Let me "}, {"text": "look."}, call]
+    reader.read({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]})
+    message = reader.answer.response().message
+
+    found = json.loads(lango.encode(message))
+
+    assert (found["role"], found["content"]) == ("assistant", "Let me look.")
+    (made,) = found["toolCalls"]
+    assert made["id"].startswith("call_") and made["id"] != "call_"
+    assert (made["name"], made["input"]) == ("search", '{"q":"x"}')
+
+
+def lango_message(role, content="", *calls):
+    written = {"role": role, "content": content, "timestamp": "2026-02-01T12:00:00Z"}
+    made = [{"id": id, "name": "search", "input": "", **more} for id, more in calls]
+    return one(lango.decode(json.dumps(written | ({"toolCalls": made} if made else {}))))
+
+
+def test_a_history_of_lango_can_be_sent():
+    """S1-49, S1-50: outputs are a tool's whoever holds them, and old results go by their order."""
+    history = [
+        lango_message("tool", "too late"),
+        lango_message("user", "Hello."),
+        lango_message("user", "Look."),
+        lango_message("assistant", "", ("c1", {}), ("c2", {})),
+        lango_message("tool", '{"hits":3}'),
+        lango_message("tool", "three"),
+        lango_message("assistant"),
+        lango_message("model", "Again.", ("c3", {})),
+        lango_message("user", "[1]", ("c3", {"output": "[1]"})),
+        lango_message("assistant", "", ("c4", {})),
+        lango_message("assistant", "", ("c4", {"output": "{}"})),
+    ]
+    wire = GoogleWire("gemini-2.5-flash")
+
+    body = json.loads(msgspec.json.encode(wire.to_wire(wire.ask(history))))
+
+    said = [
+        (each["role"], [next(iter(part)) for part in each["parts"]]) for each in body["contents"]
+    ]
+    assert said == [
+        ("user", ["text"] * 3),
+        ("model", ["functionCall"] * 2),
+        ("user", ["functionResponse"] * 2),
+        ("model", ["text", "functionCall"]),
+        ("user", ["functionResponse"]),
+        ("model", ["functionCall"]),
+        ("user", ["functionResponse"]),
+    ]
+    assert "too late" in body["contents"][0]["parts"][0]["text"]
+    results = [
+        part["functionResponse"] for content in body["contents"][2::2] for part in content["parts"]
+    ]
+    assert [(each["id"], each["response"]) for each in results] == [
+        ("c1", {"hits": 3}),
+        ("c2", {"result": "three"}),
+        ("c3", {"result": "[1]"}),
+        ("c4", {}),
+    ]
 
 
 def test_a_result_from_lango_is_a_result_here():

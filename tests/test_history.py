@@ -630,6 +630,18 @@ def test_the_contract_has_the_four_operations_of_the_ancestor_and_the_designed_o
     }
 
 
+def test_the_last_message_is_a_slice_and_to_drop_it_is_a_replacement():
+    """S2-16: `last` and `pop_last` in two words; reading twice copies nothing."""
+    history = History(say("a", "b", "c"))
+
+    assert history.slice(-1) == history.messages[-1:] == tuple(history.messages[2:])
+    assert history.messages is history.messages
+    history.replace(history.slice(None, -1))
+    assert words(history) == ["a", "b"]
+    history.clear()
+    assert history.slice(-1) == ()
+
+
 def test_a_new_history_may_begin_with_entries():
     """The same rules as for append."""
     history = History([*say("a"), OTHERS["mark"]])

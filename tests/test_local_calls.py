@@ -100,6 +100,7 @@ def test_an_answer_may_have_a_schema_of_its_own():
 
 
 def test_the_tools_are_told_in_a_line_each():
+    """S3-37: each parameter by its name and type."""
     assert instructions([weather, add]).splitlines()[1:] == [
         "- weather(city: string, unit: string): The weather in a city, right now.",
         "- add(a: integer, b: number): Add two numbers.",

@@ -1,8 +1,12 @@
 """`open_provider`: names, options, and what is loaded for them."""
 
 import importlib.metadata
+import inspect
+import os
 import subprocess
 import sys
+from base64 import b64encode
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +14,9 @@ import holdfast
 from bad_inputs import run
 from holdfast.errors import AuthError, InvalidInput
 from holdfast.messages import Message
+from holdfast.parts import Image, Text
 from holdfast.providers import Provider, open_provider
+from holdfast.providers.local.provider import LocalProvider
 from loopback import Loopback, whole
 
 CANARY = "sk-hunter2-canary"
@@ -29,14 +35,14 @@ def _no_variables(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def asked_of(name, answer=None, at="", **options):
+def asked_of(name, answer=None, at="", messages=ASKED, **options):
     """What a server is asked in one call, whatever comes of it."""
 
     async def main():
         async with Loopback(answer or whole({"error": {"message": "no"}}, status=400)) as server:
             provider = open_provider(name, base_url=server.url + at, **options)
             with pytest.raises(holdfast.errors.ProviderError):
-                await provider.complete(ASKED)
+                await provider.complete(messages)
             await provider.close()
             return server.requests[0]
 
@@ -340,6 +346,75 @@ def test_opening_a_provider_loads_its_own_module_and_no_client(vendor):
 
 def test_the_probe_sees_a_client():
     assert loaded("import httpx2") & HTTP
+
+
+# What all of them have
+
+
+KINDS = [type(open_provider(f"{vendor}:{VENDORS[vendor]}")) for vendor in VENDORS]
+KINDS += [Provider, LocalProvider]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_a_provider_has_one_way_to_ask_it(kind):
+    """S2-1, S2-2: the conversation goes in whole; whatever else may be said, is said by name."""
+    taken = inspect.signature(kind.complete).parameters.values()
+    plain = inspect.Signature([each.replace(annotation=inspect.Parameter.empty) for each in taken])
+    gone = ("create_session", "get_history", "send_message", "send_tool_results")
+
+    assert str(plain) == (
+        "(self, messages, system_instruction=None, tools=None, *, response_schema=None, "
+        "settings=None, conversation=None, cancel_token=None, on_chunk=None, "
+        "on_usage_update=None, on_thinking=None, on_tool_call=None, on_retry=None)"
+    )
+    assert inspect.iscoroutinefunction(kind.complete)
+    assert [name for name in dir(kind) if name.startswith((*gone, "stream", "append"))] == []
+
+
+def test_a_provider_has_what_the_design_names():
+    """S2-14: what is opened needs no connecting, and what was used stands in the response."""
+    public = {name for name in dir(Provider) if not name.startswith("_")}
+
+    assert public == {
+        *("name", "complete", "count_tokens", "context_limit", "output_limit", "list_models"),
+        *("verify", "close"),
+    }
+
+
+def test_to_complete_is_all_that_a_provider_has_to_do():
+    """S2-4: pairs of calls and results are made whole before, in one place for all of them."""
+    folder = Path(inspect.getfile(Provider)).parent
+    rendering = [
+        path.name
+        for path in folder.rglob("*.py")
+        if "import Repair, Shown, render" in path.read_text()
+    ]
+
+    assert Provider.__abstractmethods__ == {"complete"}
+    assert Other("big").name == "other:big"
+    assert rendering == ["prepare.py"]
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_message_of_parts_goes_the_same_way_as_text(vendor):
+    """S2-70: words and a picture, among other messages."""
+    picture = b"\x89PNG\r\n\x1a\n...."
+    said = Message.user([Text("What is this?"), Image(data=picture, media_type="image/png")])
+
+    asked = asked_of(f"{vendor}:{VENDORS[vendor]}", messages=[*ASKED, said])
+
+    assert b"Hello." in asked.body and b"What is this?" in asked.body
+    assert b64encode(picture) in asked.body
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_opening_and_asking_leave_the_environment_as_it_is(vendor):
+    """B44: it belongs to all sessions of the process."""
+    before = dict(os.environ)
+
+    asked_of(f"{vendor}:{VENDORS[vendor]}", api_key=CANARY)
+
+    assert dict(os.environ) == before
 
 
 class Other(Provider):

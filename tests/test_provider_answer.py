@@ -188,6 +188,7 @@ def test_names_are_ours_again():
 
 
 def test_a_call_without_an_id_gets_one():
+    """S1-49: and no other call gets the same."""
     one = answer(new_id=iter(["1", "2"]).__next__)
     one.end_call(0, arguments="{}")
     one.end_call(1, arguments="{}")
@@ -240,6 +241,7 @@ def test_where_nothing_came_there_is_nothing():
 
 
 def test_usage_is_told_when_more_of_it_is_known():
+    """S2-12: on_usage_update gets one Usage."""
     heard = Heard()
     one = answer(heard)
     one.used(input=10, cache_read=4)

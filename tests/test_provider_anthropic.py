@@ -74,6 +74,7 @@ def test_the_path_and_the_headers():
 
 
 def test_what_is_tried_is_named_in_a_header():
+    """S2-88: a cache for an hour is such a thing."""
     wire = AnthropicWire(MODEL, ttl="1h", betas=["a"])
     given = {"anthropic": {"betas": ["b", "a"]}}
     ask = wire.ask([HI], settings=Settings(extra=given))
@@ -99,6 +100,7 @@ def test_counting_takes_the_prompt_alone():
 
 
 def test_consecutive_messages_of_one_role_are_one_message():
+    """S2-89."""
     messages = messages_of(HI, Message.user("there"), said(Text("a")), said(Text("b")), HI)
 
     assert [message["role"] for message in messages] == ["user", "assistant", "user"]
@@ -120,6 +122,13 @@ def test_the_user_has_the_first_and_the_last_word():
     assert messages[0]["content"][0]["text"] == messages[2]["content"][0]["text"] == CONTINUE
 
 
+def test_blank_text_is_not_sent():
+    """B37: the vendor refuses it."""
+    messages = messages_of(Message.user([Text("hi"), Text(" \n")]), said(Text(""), Text("a")), HI)
+
+    assert [len(message["content"]) for message in messages] == [1, 1, 1]
+
+
 def test_a_blank_system_instruction_is_none():
     assert "system" not in body_of(HI, system=" \n")
 
@@ -128,7 +137,7 @@ def test_a_blank_system_instruction_is_none():
 
 
 def test_calls_and_their_results():
-    """Results stand first in the next message, whatever the user says then; is_error if true."""
+    """S2-89: results stand first in the next message, whatever is said; is_error if true."""
     messages = messages_of(
         HI,
         said(Text("Wait."), calls=[call("c1", "look", '{"a": 1}'), call("c2")]),
@@ -182,7 +191,7 @@ def test_no_arguments_are_an_empty_object(written):
 
 
 def test_names_and_ids_are_fitted():
-    """And the same in the call and its result (S2-90)."""
+    """S2-90, B37: and the same in the tools, in the call and in its result."""
     messages = messages_of(
         HI,
         said(calls=[call("a|b", "math.add")]),
@@ -299,6 +308,7 @@ def test_a_choice_at_the_top_of_a_tools_schema_is_told():
     ids=["image", "image at an address", "pdf", "pdf at an address", "text"],
 )
 def test_media_of_the_user(part, block):
+    """S2-89."""
     assert messages_of(Message.user([part]))[0]["content"] == [block]
 
 
@@ -338,7 +348,7 @@ def test_a_user_who_says_nothing_that_can_be_shown_still_speaks():
 
 
 def test_an_answer_goes_back_as_it_came():
-    """Signatures, sealed thinking, citations, blocks of the vendor, blanks between them."""
+    """B25: signatures, sealed thinking, citations, own blocks, blanks between."""
     cited = {"type": "web_search_result_location", "cited_text": "Sun", "url": "u"}
     message = said(
         Thinking("hm", "sig"),

@@ -86,7 +86,7 @@ def talk(turns, **options):
 
 
 def test_the_end_of_this_request_and_the_end_of_the_last_one_are_marked():
-    """And the opening of the turn before, in case its thinking is forgotten."""
+    """S2-88: and the opening of the turn before, in case its thinking is forgotten."""
     body = body_of([*talk(2), Message.user("And now?")], "s")
 
     assert marks_of(body) == [(-5, -1), (-3, -1), (-1, -1)]
@@ -99,6 +99,7 @@ def test_the_first_request_is_marked_at_its_end():
 
 
 def test_without_a_system_instruction_the_last_tool_is_marked():
+    """S2-88."""
     body = body_of([Message.user("hi")], tools=[Tool("b"), Tool("a")])
 
     assert ["cache_control" in tool for tool in body["tools"]] == [False, True]
@@ -145,7 +146,7 @@ def test_a_block_that_cannot_be_marked_is_passed_over():
 
 
 def test_what_was_made_up_for_this_request_is_not_all_that_is_marked():
-    """The result will be another next time: what stands before it is what can be read then."""
+    """B37: the result will be another next time; what stands before it can be read then."""
     messages = [Message.user("hi"), Message.assistant("a", [call("c1"), call("c2")])]
 
     body = body_of([*messages, Message.tool("1", "c1")])
@@ -153,7 +154,16 @@ def test_what_was_made_up_for_this_request_is_not_all_that_is_marked():
     assert marks_of(body) == [(-3, -1), (-1, -2), (-1, -1)]
 
 
+def test_what_is_put_into_one_message_is_marked_where_it_ends():
+    """B37: in the middle of a message, if that is where the last request ended."""
+    one, two, three = (Message.user(words) for words in ("1", "2", "3"))
+
+    assert marks_of(body_of([one, two])) == [(-1, -1)]
+    assert marks_of(body_of([one, two, Message.assistant("a"), three])) == [(-3, -1), (-1, -1)]
+
+
 def test_there_are_never_more_than_four():
+    """S2-88."""
     extra = {
         "anthropic": {
             "cache_control": {"type": "ephemeral"},
@@ -180,6 +190,7 @@ def test_no_cache_no_marks():
 
 
 def test_an_hour_costs_more_and_is_asked_for_everywhere():
+    """S2-88."""
     body = body_of([*talk(2), Message.user("x")], "s", wire=AnthropicWire(WIRE.model, ttl="1h"))
 
     hour = {"type": "ephemeral", "ttl": "1h"}

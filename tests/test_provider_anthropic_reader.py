@@ -153,7 +153,7 @@ def test_words_are_plain_content():
 
 
 def test_the_whole_prompt_is_counted():
-    """What came from the cache, and what went into it, is part of the prompt (S2-92)."""
+    """S2-92, B39: what came from the cache, and what went into it, is part of the prompt."""
     usage = {**USAGE, "output_tokens_details": {"thinking_tokens": 5}}
 
     counted = response_of(answer_of(text("x"), usage=usage)).usage
@@ -171,7 +171,7 @@ def test_counts_that_were_not_said_are_not_known():
 
 
 def test_a_later_count_takes_the_place_of_an_earlier_one():
-    """Counts are cumulative. An early version of the API told the output alone at the end."""
+    """S2-92: counts are cumulative. An early version told the output alone at the end."""
     seen = []
     events = events_of(answer_of(text("x")))
     events[-2]["usage"] = {"output_tokens": 9}
@@ -195,6 +195,7 @@ def test_what_is_not_said_again_still_holds():
 
 
 def test_parallel_calls_keep_their_arguments_as_they_were_written():
+    """S2-92: in pieces, each of the block that its index names."""
     pieces = ['{"city": ', '"Tur', 'in"}']
     events = events_of(answer_of(text("Wait."), call(), call("toolu_2"), stop="tool_use"))
     deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
@@ -231,7 +232,7 @@ def test_who_made_a_call_is_kept():
 
 
 def test_arguments_that_break_off_are_kept_as_they_are():
-    """At the limit of its output a model stops in the middle of a call."""
+    """S2-92, B39, A8: at the limit of its output a model stops in the middle of a call."""
     events = events_of(answer_of(call(city="Turin"), stop="max_tokens"))
     del events[-4]  # the second half of the input
     reader = reader_of()
@@ -243,6 +244,7 @@ def test_arguments_that_break_off_are_kept_as_they_are():
 
 
 def test_thinking_has_its_signature():
+    """S2-92, B25."""
     response = response_of(
         answer_of(
             {"type": "thinking", "thinking": "Let me see.", "signature": "c2ln"}, text("Yes.")
@@ -368,6 +370,7 @@ def test_no_name_of_a_new_fact_is_a_problem(name):
 
 
 def test_callbacks_hear_thinking_then_words_then_calls():
+    """S2-12: in pieces, as they come."""
     heard = []
     reader = reader_of(
         on_thinking=lambda words: heard.append(("thinking", words)),
@@ -400,6 +403,7 @@ def test_callbacks_hear_thinking_then_words_then_calls():
 
 
 def test_tool_names_are_ours_again():
+    """S2-90."""
     wire = AnthropicWire("claude-sonnet-4-5")
     ask = wire.ask([Message.user("hi")], tools=[Tool("math.add")])
     reader = wire.reader(wire.answer(ask))
@@ -421,6 +425,7 @@ def test_a_stream_cut_between_two_events_is_never_complete():
 
 
 def test_a_call_that_did_not_end_is_not_in_the_partial_answer():
+    """B39."""
     events = events_of(answer_of(text("a"), call(a=1), stop="tool_use"))
     cut = next(i for i, e in enumerate(events) if e["type"] == "message_delta") - 1
     reader = reader_of()
@@ -496,6 +501,7 @@ def test_unknown_events_and_deltas_are_passed_over():
 
 
 def test_an_error_in_the_stream_is_raised_and_the_partial_answer_is_there():
+    """B39: no word of it gets into what the assistant said."""
     events = events_of(answer_of(text("abcd")))[:4]
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     reader = reader_of()

@@ -9,6 +9,7 @@ import json
 import os
 import pickle
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -485,6 +486,41 @@ def test_a_limit_on_tokens_in_a_time_is_never_an_overflow(sentence, status):
 
 
 @pytest.mark.parametrize(
+    ("status", "kind", "code", "sentence"),
+    [
+        (401, AuthError, "authentication_error", "invalid x-api-key"),
+        (429, RateLimited, "rate_limit_error", "Number of requests has exceeded your rate limit"),
+        (529, Overloaded, "overloaded_error", "Overloaded"),
+        (
+            400,
+            RateLimited,
+            "invalid_request_error",
+            (
+                "You have reached your specified API usage limits. You will regain access on "
+                "2026-11-01 at 00:00 UTC."
+            ),
+        ),
+        (
+            400,
+            ContextOverflow,
+            "invalid_request_error",
+            "prompt is too long: 210000 tokens > 200000 maximum",
+        ),
+        (404, InvalidRequest, "not_found_error", "model: claude-1"),
+    ],
+)
+def test_what_anthropic_refuses_for(status, kind, code, sentence):
+    """S2-93: and a limit that is reached says until when."""
+    body = {"type": "error", "error": {"type": code, "message": sentence}}
+
+    error = failure("anthropic", status, {}, body, now_s=NOW_S)
+
+    assert type(error) is kind
+    if "regain" in sentence:
+        assert NOW_S + error.retry_after_s == datetime(2026, 11, 1, tzinfo=UTC).timestamp()
+
+
+@pytest.mark.parametrize(
     ("status", "body", "kind"),
     [
         # by words it is both; the code and the status know better
@@ -516,6 +552,7 @@ def test_a_limit_on_tokens_in_a_time_is_never_an_overflow(sentence, status):
     ],
 )
 def test_near_misses(status, body, kind):
+    """B38."""
     assert type(of(status, body)) is kind
 
 

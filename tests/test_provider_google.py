@@ -102,7 +102,7 @@ def test_an_unanswered_call_gets_an_answer_and_an_orphan_is_said():
 
 
 def test_the_system_instruction_stands_apart_with_the_system_messages():
-    """A5: Google has no such role."""
+    """A5, S2-81: Google has no such role."""
     body = body_of(Message.system("Never shout."), HI, system="Be brief.")
 
     assert body["systemInstruction"] == {"parts": [{"text": "Be brief.\n\nNever shout."}]}
@@ -163,7 +163,7 @@ def test_a_wide_object_is_not_a_deep_one():
     ],
 )
 def test_a_result_is_an_object(content, is_error, expected):
-    """S2-82, S1-50: its own if it is one, else inside one; an error says that it is."""
+    """S2-82, S1-50, B35, B40: its own if it is one, else inside one; an error says so."""
     result = Message.tool(content, "c1", is_error=is_error)
 
     found = contents_of(HI, asks(call()), result)
@@ -172,7 +172,7 @@ def test_a_result_is_an_object(content, is_error, expected):
 
 
 def test_an_id_that_we_made_up_is_not_sent():
-    """S2-82: the two find each other by name and order. An id that was given goes both ways."""
+    """S2-82, B40: the two find each other by name and order. A given id goes both ways."""
     ours = call("call_1", extra={"id_is_ours": True})
     found = contents_of(
         HI, asks(ours, call("c2")), Message.tool("1", "call_1"), Message.tool("2", "c2")
@@ -225,7 +225,7 @@ def test_a_name_that_google_does_not_allow_is_fitted():
 
 
 def test_signatures_go_back_on_the_parts_they_came_on():
-    """S2-85: to the model that gave them."""
+    """S2-85, B25, B40: to the model that gave them."""
     said = Message.assistant(
         [
             Thinking("hm", SIGNATURE),
@@ -413,7 +413,7 @@ def test_media_that_google_does_not_take_are_named_in_their_place(part):
 
 
 def test_media_in_a_result_stand_inside_it_for_gemini_3():
-    """S2-83: named by a reference in the response."""
+    """S2-83, B40: named by a reference in the response."""
     result = Message.tool([Text("Here."), Image(data=PNG)], "c1")
 
     answered = contents_of(HI, asks(call()), result, model=NEW)[2][1]
@@ -567,6 +567,7 @@ def test_cached_content_has_its_own_instruction_and_tools():
 
 
 def test_the_model_stands_in_the_path():
+    """S2-81: and so does whether it is streamed."""
     wire, vertex = (
         GoogleWire("gemini-2.5-flash"),
         GoogleWire("gemini-2.5-flash", project="p", location="eu"),
@@ -605,6 +606,31 @@ def test_the_generation_of_a_model_is_in_its_name(model, expected):
 
 
 # Whatever it is
+
+
+def test_each_request_has_the_whole_conversation():
+    """S2-80: nothing is left at the service, and nothing is lost on the way there."""
+    said = asks(call("c1", arguments='{"city":"Turin"}'), content=[Text("Wait.")])
+    history = [HI, said, Message.tool("15", "c1"), Message.assistant("15."), Message.user("And?")]
+    wire = GoogleWire(OLD)
+
+    assert wire.path(wire.ask(history)).endswith(":generateContent")
+    assert contents_of(*history) == [
+        ("user", [{"text": "hi"}]),
+        (
+            "model",
+            [
+                {"text": "Wait."},
+                {"functionCall": {"id": "c1", "name": "look", "args": {"city": "Turin"}}},
+            ],
+        ),
+        (
+            "user",
+            [{"functionResponse": {"id": "c1", "name": "look", "response": {"result": "15"}}}],
+        ),
+        ("model", [{"text": "15."}]),
+        ("user", [{"text": "And?"}]),
+    ]
 
 
 def test_a_conversation_that_goes_on_begins_with_the_same_bytes():

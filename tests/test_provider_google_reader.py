@@ -134,6 +134,7 @@ def test_a_signature_keeps_its_part_apart():
 
 
 def test_thinking_keeps_its_signature():
+    """B25, B40: a thought is no text, and goes back as it came."""
     thought = {"text": "Hm.", "thought": True, "thoughtSignature": SIGNATURE}
     sealed = {"text": "", "thought": True, "thoughtSignature": "c2VhbA=="}
     response = whole(document(thought, sealed, {"text": "Yes."}, finish="STOP"))
@@ -344,9 +345,11 @@ def test_a_call_that_comes_behind_the_reason_counts():
 
 
 def test_an_answer_without_words_is_one():
-    response = whole({"candidates": [{"finishReason": "SAFETY", "content": {}}]})
+    """B40: a candidate may have no parts."""
+    for content in ({}, {"parts": None}, None):
+        response = whole({"candidates": [{"finishReason": "SAFETY", "content": content}]})
 
-    assert (response.text, response.calls, response.stop) == (None, (), Stop.SAFETY)
+        assert (response.text, response.calls, response.stop) == (None, (), Stop.SAFETY)
 
 
 def test_a_prompt_that_was_blocked_is_an_error():
@@ -490,6 +493,7 @@ def test_what_came_before_a_stream_broke_off_is_kept():
 
 
 def test_an_error_inside_an_answer_is_raised():
+    """B40: as one of our errors."""
     reader = reading()
     reader.feed("message", json.dumps(document({"text": "a"})).encode())
     busy = {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}

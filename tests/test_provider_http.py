@@ -21,6 +21,7 @@ from holdfast.errors import (
     ProtocolError,
     RateLimited,
 )
+from holdfast.history import History
 from holdfast.messages import Message, Stop
 from holdfast.providers.pipe import Timeouts
 from holdfast.usage import Prices, Usage
@@ -86,7 +87,7 @@ def test_an_answer_in_one_document_is_a_response():
 
 
 def test_only_a_listener_makes_it_a_stream():
-    """Usage alone can wait for the end."""
+    """S2-11: on_chunk and its like; usage alone can wait for the end."""
     heard = []
     _, server = completed(whole(GOOD), on_usage_update=heard.append)
     assert server.requests[0].json["stream"] is False
@@ -98,6 +99,7 @@ def test_only_a_listener_makes_it_a_stream():
 
 
 def test_callbacks_hear_in_order_and_calls_when_they_are_complete():
+    """S2-11, S2-12: a call is told before the text that follows it."""
     heard = []
     call = {"id": "c1", "name": "add", "arguments": "{}"}
     body = events({"think": "hm"}, {"text": "a"}, {"call": call}, {"text": "b"}, {"end": "stop"})
@@ -234,6 +236,7 @@ def test_verify_raises_what_the_service_says():
 
 
 def test_what_passes_by_itself_is_tried_again_with_the_same_bytes():
+    """S2-12: on_retry hears the error, the failures so far, and the seconds."""
     heard = []
     wait = whole({"error": {"message": "slow down"}}, status=429, retry_after="0.05")
     full = whole({"error": {"message": "overloaded"}}, status=529)
@@ -534,6 +537,8 @@ def test_cancelling_the_task_closes_the_connection():
 
 
 def test_one_object_serves_many_calls_at_once_and_keeps_them_apart():
+    """B49: answers and callbacks belong to a call, and not to the object."""
+
     async def echo(connection, asked):
         said = asked.json["messages"][-1]["text"]
         await asyncio.sleep(0.02)
@@ -542,10 +547,64 @@ def test_one_object_serves_many_calls_at_once_and_keeps_them_apart():
     async def main():
         async with Loopback(echo) as server, simple(server.url) as provider:
             said = [f"canary {number}" for number in range(60)]
-            calls = [provider.complete([Message.user(each)], on_chunk=str) for each in said]
-            return [each.text for each in await asyncio.gather(*calls)] == said
+            heard = [[] for _ in said]
+            calls = [
+                provider.complete([Message.user(each)], on_chunk=listener.append)
+                for each, listener in zip(said, heard, strict=True)
+            ]
+            answers = [each.text for each in await asyncio.gather(*calls)]
+            return answers == said, heard == [[each] for each in said]
 
-    assert run(main())
+    assert run(main()) == (True, True)
+
+
+# What is kept between calls
+
+
+def test_a_provider_keeps_nothing_of_a_conversation():
+    """S2-1: what is asked is what was passed, whatever the object was asked before."""
+
+    async def main():
+        async with Loopback(whole(GOOD)) as server, simple(server.url) as provider:
+            first = await provider.complete([Message.user("One.")])
+            await provider.complete([Message.user("Two.")])
+            await provider.complete([Message.user("One."), first.message, Message.user("Three.")])
+            return [[each["text"] for each in asked.json["messages"]] for asked in server.requests]
+
+    assert run(main()) == [["One."], ["Two."], ["One.", "Hello, Ada.", "Three."]]
+
+
+def test_what_a_history_gave_is_a_snapshot_while_the_call_is_under_way():
+    """S2-3: the log may grow meanwhile; what was passed does not, and nobody can change it."""
+    history = History(ASKED)
+
+    async def main():
+        async with Loopback(chunked(STREAM)) as server, simple(server.url) as provider:
+            shown = history.messages
+            await provider.complete(
+                shown, on_chunk=lambda words: history.append(Message.user(words))
+            )
+            return shown, server.requests[0].json["messages"]
+
+    shown, asked = run(main())
+
+    assert shown == tuple(ASKED) and len(history) == 3
+    assert asked == [{"role": "user", "text": "Hello."}]
+    with pytest.raises(AttributeError):
+        shown[0].content = "Goodbye."
+
+
+def test_a_connection_is_kept_between_calls():
+    """S2-5: that is no history."""
+
+    async def main():
+        async with Loopback(whole(GOOD)) as server:
+            async with simple(server.url) as provider:
+                for _ in range(3):
+                    await provider.complete(ASKED)
+            return server.connections, len(server.requests)
+
+    assert run(main()) == (1, 3)
 
 
 # Secrets

@@ -163,6 +163,22 @@ def test_limits_and_prices_are_those_the_vendors_publish(name, context, output, 
     assert found.currency == "USD"
 
 
+@pytest.mark.parametrize(
+    ("vendor", "name", "context"),
+    [
+        ("google", "gemini-2.0-flash-001", 1_048_576),
+        ("google", "gemini-of-tomorrow", 1_048_576),
+        ("google", "gemini-1.5-pro-002", 2_097_152),
+        ("google", "gemini-1.0-pro", 32_760),
+        ("anthropic", "claude-3-5-sonnet-latest", 200_000),
+        ("anthropic", "claude-of-tomorrow", 200_000),
+    ],
+)
+def test_the_window_of_a_model_by_its_vendor(vendor, name, context):
+    """S2-84, S2-91: known or not."""
+    assert model_of(vendor, name).context == context
+
+
 def test_the_facts_of_caching_are_those_the_vendors_publish():
     least = {name: table()[name].cache_min_tokens for name in table()}
 
@@ -190,6 +206,7 @@ def test_a_reseller_has_prices_of_its_own_which_are_not_known():
 
 
 def test_without_a_provider_the_limit_is_a_mebitoken():
+    """S2-15."""
     assert CONTEXT_WITHOUT_PROVIDER == 1_048_576
 
 

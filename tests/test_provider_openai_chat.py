@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.messages import Message, ToolCall
+from holdfast.notes import UNANSWERED
 from holdfast.parts import Audio, CallRef, File, Image, Opaque, Text, Thinking
 from holdfast.providers import openai_shared as shared
 from holdfast.providers.openai_chat import OpenAIChatWire, dialect_of
@@ -92,6 +93,15 @@ def test_a_conversation_goes_as_it_is():
             {"role": "tool", "tool_call_id": "c1", "content": "1"},
         ],
     }
+
+
+def test_only_calls_without_a_result_get_one_that_says_so():
+    """S1-57: behind the calls, in their order; also at the very end, or it would be refused."""
+    found = shown(HI, asks("c1", "c2"), Message.tool("1", "c1"), Message.user("go on"), asks("c3"))
+
+    results = [(each["tool_call_id"], each["content"]) for each in found if each["role"] == "tool"]
+    assert [each["role"] for each in found[2:5]] == ["tool", "tool", "user"]
+    assert results == [("c1", "1"), ("c2", UNANSWERED), ("c3", UNANSWERED)]
 
 
 def test_arguments_that_do_not_parse_go_back_as_the_model_wrote_them():
@@ -418,6 +428,7 @@ def test_the_callers_own_fields_come_last():
 
 
 def test_a_tool_is_declared():
+    """S3-36."""
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
 
     body = sent(HI, tools=[Tool("look around", "Looks.", schema), Tool("look around", "Looks.")])

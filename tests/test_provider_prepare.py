@@ -83,6 +83,23 @@ def test_names_and_ids_are_fitted_in_calls_results_and_places_alike():
     assert "refitted" in whats(outcome)
 
 
+def test_names_are_those_of_one_conversation():
+    """B44: what another conversation offers under the same name changes nothing here."""
+    ours, theirs = [Tool("math.add")], [Tool("math add")]
+
+    found = [prepared(HI, offered=tools).names for tools in (ours, theirs, ours)]
+
+    assert found == [{"math_add": "math.add"}, {"math_add": "math add"}, {"math_add": "math.add"}]
+
+
+def test_only_what_is_passed_is_offered():
+    """S3-37: the list of tools is the one source; what the history called is no part of it."""
+    asked = Message.assistant(None, [ToolCall(id="c1", name="gone", arguments="{}")])
+
+    assert prepared(HI, asked).tools == ()
+    assert [tool.name for tool in prepared(HI, asked, offered=[Tool("look")]).tools] == ["look"]
+
+
 def test_a_result_is_named_for_its_call():
     """Whoever wrote it, and whatever it was called then: some targets match by name."""
     call = ToolCall(id="c1", name="look", arguments="{}")

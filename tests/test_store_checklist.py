@@ -17,6 +17,7 @@ from holdfast.settings import Settings
 from holdfast.stores import Record
 from holdfast.stores.base import Store, Tenant
 from holdfast.stores.sqlite.settings import SETTINGS
+from holdfast.tools import Tool
 
 HOUR = timedelta(hours=1)
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -94,6 +95,24 @@ def test_a_session_belongs_to_its_agent(url):
         await tenant.create(Record(key="other", agent="critic"))
         assert (await tenant.load("k")).agent == "helper"
         assert [each.key for each in (await tenant.list(agent="helper")).items] == ["k"]
+
+    run(scenario, url)
+
+
+def test_tools_are_stored_with_the_session(url):
+    """S3-35: name, description and parameters, given once; what runs them is bound by name."""
+    schema = {"type": "object", "properties": {"parcel": {"type": "integer"}}}
+    track = Tool("track", "Where a parcel is.", schema, run=print)
+
+    async def scenario(tenant, clock):
+        await tenant.create(Record(key="k", tools=(track.declaration,)))
+        (declaration,) = (await tenant.load("k")).tools
+        assert declaration == {
+            "name": "track",
+            "description": "Where a parcel is.",
+            "parameters": schema,
+        }
+        assert Tool.declared(declaration).bind(print) == track
 
     run(scenario, url)
 

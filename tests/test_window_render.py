@@ -121,6 +121,7 @@ def test_nothing_is_rendered_to_nothing():
 
 
 def test_a_call_without_a_result_gets_one_that_says_so():
+    """S2-38: as a cancel leaves it."""
     asked = asks(call("c1"))
 
     outcome = rendered(HI, asked, Message.user("go on"))
@@ -133,6 +134,7 @@ def test_a_call_without_a_result_gets_one_that_says_so():
 
 
 def test_a_half_answered_group_keeps_what_was_answered_and_said():
+    """S2-40, B21: no result is left without its call, and no word of the model is lost."""
     asked = asks(call("c1"), call("c2"), call("c3"), content="Let me look.")
     answer = Message.tool("two", "c2")
 
@@ -157,7 +159,7 @@ def test_results_stand_behind_their_calls_in_the_order_of_the_calls():
 
 @pytest.mark.parametrize("content", ["23 degrees", (Text("23"), Image(url="https://a.b/c.png"))])
 def test_a_result_without_its_call_is_shown_as_words(content):
-    """Its call is folded away, or was never there; what it says is not lost."""
+    """B21: its call is folded away, or was never there; what it says is not lost."""
     orphan = Message.tool(content, "gone", name="weather")
 
     outcome = rendered(orphan, HI)
@@ -195,7 +197,7 @@ def test_a_result_before_its_call_is_none_of_it():
 
 
 def test_results_without_ids_go_by_name_and_order():
-    """As vendors without call ids write them."""
+    """S1-50: as vendors without call ids write them."""
     asked = asks(call("c1", "look"), call("c2", "hear"), call("c3", "look"))
     results = [
         Message(Role.FUNCTION, text, name=name)
@@ -227,6 +229,19 @@ def test_results_that_are_listed_as_calls_with_outputs():
     ]
     assert (words.role, words.content) == (Role.USER, "by the way")
     assert len({m.id for m in (one, two, words)}) == 3
+
+
+@pytest.mark.parametrize("role", [Role.TOOL, Role.USER, Role.ASSISTANT])
+def test_outputs_without_arguments_are_results_whoever_holds_them(role):
+    """S1-49, B35: and their words are not shown a second time."""
+    outputs = [call("c1", arguments="", output="[1]"), call("c2", arguments="", output="{}")]
+
+    outcome = rendered(HI, asks(call("c1"), call("c2")), Message(role, "[1]{}", tool_calls=outputs))
+
+    assert [(m.role, m.content) for m in outcome.messages[2:]] == [
+        (Role.TOOL, "[1]"),
+        (Role.TOOL, "{}"),
+    ]
 
 
 def test_an_assistants_call_that_has_its_output_is_a_call_and_its_result():
@@ -296,6 +311,7 @@ def test_what_cannot_stand_there_is_not_shown():
 
 @pytest.mark.parametrize("content", [None, "", (), (Text(""),)])
 def test_a_message_that_says_nothing_is_left_out(content):
+    """S1-50."""
     outcome = rendered(HI, Message(Role.ASSISTANT, content), Message(Role.USER, content))
 
     assert outcome.messages == (HI,)

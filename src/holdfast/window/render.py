@@ -131,6 +131,8 @@ class _Work:
 
     def _add_with_tools(self, message: Message, role: Role) -> None:
         calls = message.tool_calls if role is Role.ASSISTANT else ()
+        if calls and _are_results(calls):
+            calls = ()
         if calls:
             self._call(message, calls)
         elif message.calls:
@@ -144,7 +146,7 @@ class _Work:
             results, is_said = (message.results, False) if is_result else ((), True)
         for index, result in enumerate(results):
             self._answer(message, result, index)
-        if is_said and not calls:
+        if is_said and not calls and not _repeats(message.content, results):
             role = Role.USER if role is Role.TOOL else role
             self._say(message, role, self._cleaned(message, message.content, role))
 
@@ -284,6 +286,16 @@ class _Work:
         title = ORPHAN.format(name=result.name or "a tool")
         content = f"{title}\n{content}" if isinstance(content, str) else (Text(title), *content)
         self._out.append(_made(message, Role.USER, content, "orphan", index))
+
+
+def _are_results(calls: tuple[ToolCall, ...]) -> bool:
+    """Whether these only say what came back: outputs without arguments, whoever holds them."""
+    return all(call.output is not None and not call.arguments for call in calls)
+
+
+def _repeats(content: Content, results: tuple[Result, ...]) -> bool:
+    """Whether words are those of the results once more, as some programs write them."""
+    return bool(content) and content == "".join(str(result.content) for result in results)
 
 
 def _holds_more_than_text(content: Content) -> bool:
