@@ -274,7 +274,7 @@ def answer_items(part, calls):
         named = {"call_id": call.id, "name": call.name}
         return [{"type": "function_call", **named, "arguments": call.arguments or "{}"}]
     if isinstance(part, Thinking):
-        sealed = part.extra.get("signatures") or [None]
+        sealed = part.extra.get("signatures") or [part.signature]
         return [
             {
                 "type": "reasoning",

@@ -221,7 +221,7 @@ CASES = [
         "no reason",
         ended_by(),
         "answer, unknown",
-        {"google": "ConnectionFailed+", "openai-responses": "answer, incomplete"},
+        {"google": "ConnectionFailed+"},
         look=ended,
     ),
     Case(

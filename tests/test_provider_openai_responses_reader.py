@@ -289,7 +289,7 @@ def test_citations_and_probabilities_are_kept():
         ({"reason": "max_output_tokens"}, Stop.MAX_TOKENS),
         ({"reason": "content_filter"}, Stop.SAFETY),
         ({"reason": "boredom"}, "boredom"),
-        (None, "incomplete"),
+        (None, "unknown"),
     ],
 )
 def test_why_an_answer_is_incomplete(details, stop):

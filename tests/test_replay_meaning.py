@@ -57,7 +57,7 @@ def test_what_only_one_vendor_knows_is_opaque():
     assert content[0].signature == ours.SEALED
     assert content[1].redacted
     assert content[3].data["name"] == "web_search"
-    assert [type(p) for p in of("openai-responses").messages[1].content] == [Opaque, Text]
+    assert [type(p) for p in of("openai-responses").messages[1].content] == [Thinking, Text]
     assert of("google").messages[1].tool_calls[0].signature == ours.SEALED
 
 
