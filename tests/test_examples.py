@@ -1,6 +1,7 @@
 """The examples run as a user runs them: as programs, with the real model, with wrong input too."""
 
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -44,10 +45,10 @@ def test_what_was_said_is_there_the_next_time(run):
 
     assert (first.returncode, second.returncode, first.stderr) == (0, 0, "")
     assert first.stdout.strip() and second.stdout.strip()
-    lines = shown.stdout.splitlines()
-    assert lines[0].split(None, 1) == ["user", "I am Ada."]
-    assert [line.split()[0] for line in lines[:4]] == ["user", "assistant"] * 2
-    assert lines[-1] == "-- 4 messages"
+    spoken = re.findall(r"^ +(user|assistant)  ", shown.stdout, re.MULTILINE)
+    assert shown.stdout.startswith("     user  I am Ada.\n")
+    assert spoken == ["user", "assistant"] * 2
+    assert shown.stdout.endswith("-- 4 messages\n")
 
 
 def test_a_conversation_line_by_line(run):

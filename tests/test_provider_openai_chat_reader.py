@@ -617,3 +617,13 @@ def test_whatever_comes_is_read_or_refused_with_a_typed_error(deltas, events):
         reader.answer.partial()
     else:
         reader.answer.response()
+
+
+@pytest.mark.parametrize("said", ["stop", "length", "content_filter"])
+def test_who_stops_and_has_called_a_tool_has_stopped_for_that(said):
+    """Some servers say "stop" of such an answer, too; what else they say stays."""
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+
+    stop = whole({"tool_calls": [call]}, said).stop
+
+    assert stop == {"stop": "tool_use", "length": "max_tokens", "content_filter": "safety"}[said]

@@ -159,8 +159,12 @@ class ChatReader(Reader):
             return
         self._reason = reason
         stop = STOPS.get(reason) or STOPS.get(reason.lower(), reason)
-        self.answer.stopped(Stop.SAFETY if self._is_refused and stop == Stop.STOP else stop)
         self._calls.end()
+        if stop == Stop.STOP and self._is_refused:
+            stop = Stop.SAFETY
+        elif stop == Stop.STOP and self.answer.has_calls:
+            stop = Stop.TOOL_USE  # some servers say "stop" of such an answer, too
+        self.answer.stopped(stop)
 
     def _raise_error(self, holder: Object) -> None:
         """An error where an answer should be, although the status was good."""
