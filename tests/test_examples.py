@@ -6,7 +6,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -45,7 +44,7 @@ def test_what_was_said_is_there_the_next_time(run):
 
     assert (first.returncode, second.returncode, first.stderr) == (0, 0, "")
     assert first.stdout.strip() and second.stdout.strip()
-    spoken = re.findall(r"^ +(user|assistant)  ", shown.stdout, re.MULTILINE)
+    spoken = re.findall(r"^ *(user|assistant)  ", shown.stdout, re.MULTILINE)
     assert shown.stdout.startswith("     user  I am Ada.\n")
     assert spoken == ["user", "assistant"] * 2
     assert shown.stdout.endswith("-- 4 messages\n")
@@ -63,12 +62,11 @@ def test_a_conversation_line_by_line(run):
 def test_ctrl_c_stops_an_answer_and_keeps_what_had_come(file, run):
     need_model()
     process = subprocess.Popen(
-        [sys.executable, str(EXAMPLE), "--file", str(file), "Count from 1 to 200, one by one."],
+        [sys.executable, str(EXAMPLE), "--file", str(file), "Tell me a very long story about a whale."],
         stdout=subprocess.PIPE,
         text=True,
     )
     begun = process.stdout.read(1)
-    time.sleep(0.1)
 
     process.send_signal(signal.SIGINT)
     rest, _ = process.communicate(timeout=20)
