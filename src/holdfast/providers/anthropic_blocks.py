@@ -22,7 +22,7 @@ import msgspec
 from holdfast.messages import Message, Role, ToolCall
 from holdfast.notes import BLANK, NOT_SHOWN
 from holdfast.parts import CallRef, File, Image, Opaque, Part, Text, Thinking
-from holdfast.providers.anthropic_fragments import Block, Fragment, of_blocks
+from holdfast.providers.anthropic_fragments import Block, Fragment, made, of_blocks
 
 IMAGES = frozenset(("image/jpeg", "image/png", "image/gif", "image/webp"))
 PDF = "application/pdf"
@@ -41,9 +41,10 @@ def fragment(message: Message, name: str, vendor: str) -> Fragment:
     if role is Role.TOOL:
         is_firm = message.synthetic not in _PASSING
         return Fragment.of("user", (_result(message, vendor),), "r", (), is_firm)
-    if isinstance(content, str) and not message.tool_calls:
+    if type(content) is str and not message.tool_calls:
         spoken = "assistant" if role is Role.ASSISTANT else "user"
-        return Fragment.of(spoken, (_text(content),), "x", (), message.synthetic not in _PASSING)
+        json = _text(content)
+        return made((spoken, json, (json,), "x", (), message.synthetic not in _PASSING))
     if role is Role.ASSISTANT:
         return of_blocks("assistant", _said(message, name, vendor))
     parts = (Text(content),) if isinstance(content, str) else content or ()

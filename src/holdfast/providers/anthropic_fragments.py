@@ -5,11 +5,10 @@ What can only be judged with its neighbours is judged here: which fragments are 
 whether the calls of a server's tools have their results.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from operator import itemgetter
-from typing import NamedTuple
-
-_made = tuple.__new__  # in half the time of the __new__ that NamedTuple writes
+from typing import Any, NamedTuple
 
 
 class Fragment(NamedTuple):
@@ -29,9 +28,8 @@ class Fragment(NamedTuple):
     served: tuple[str, ...] = ()
     is_firm: bool = True
 
-    @classmethod
+    @staticmethod
     def of(
-        cls,
         role: str,
         blocks: tuple[bytes, ...],
         kinds: str,
@@ -40,7 +38,7 @@ class Fragment(NamedTuple):
     ) -> "Fragment":
         """The fragment of these blocks."""
         json = blocks[0] if len(blocks) == 1 else b",".join(blocks)
-        return _made(cls, (role, json, blocks, kinds, served, is_firm))
+        return made((role, json, blocks, kinds, served, is_firm))
 
     def marked(self, number: int, mark: bytes) -> "Fragment":
         """The same, with one more field in one of its blocks."""
@@ -48,6 +46,9 @@ class Fragment(NamedTuple):
         blocks[number] = b"%s,%s}" % (blocks[number][:-1], mark)
         return self.of(self.role, tuple(blocks), *self[3:])
 
+
+# A fragment of its fields, in half the time of the __new__ that NamedTuple writes.
+made: Callable[[tuple[Any, ...]], Fragment] = partial(tuple.__new__, Fragment)
 
 Block = tuple[bytes, str, str]  # its JSON, its letter in `kinds`, and what it has in `served`
 

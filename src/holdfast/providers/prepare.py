@@ -157,10 +157,15 @@ class _Work:
         return shown[: len(self._seen)] == self._seen and head == self._head
 
     def add(self, shown: Shown) -> None:
+        prefix, fragment = self._prefix, self._fragment
         for message in shown[len(self._seen) :]:
-            self._add(message)
-            if self._prefix is not None:
-                self._prefix.add(message)
+            if _is_plain(message) and self._messages:  # most are, and there is nothing to fit
+                self._messages.append(message)
+                self._fragments.append(fragment(message))
+            else:
+                self._add(message)
+            if prefix is not None:
+                prefix.add(message)
         self._seen = tuple(shown)
 
     def prepared(self, repairs: tuple[Repair, ...]) -> Prepared:
@@ -197,12 +202,10 @@ class _Work:
             if message.text:
                 self._system.append(message.text)
             return
-        is_plain = type(message.content) is str and not message.tool_calls and role is not Role.TOOL
-        if not is_plain or message.content.isspace():  # type: ignore[union-attr]
-            fitted = self._fitted(message, role)
-            if fitted is None:
-                return
-            message = fitted
+        fitted = message if _is_plain(message) else self._fitted(message, role)
+        if fitted is None:
+            return
+        message = fitted
         if not self._messages and self._rules.first_is_user and role is Role.ASSISTANT:
             first = _continue(message, "first")
             self._repairs.append(Repair("continued", message.id))
@@ -313,6 +316,14 @@ class _Work:
         if self._prefix is None or message.prefix is None:
             return True
         return message.prefix == self._prefix.digest
+
+
+def _is_plain(message: Message) -> bool:
+    """Whether it is nothing but a user's or an assistant's words."""
+    role, content = message.role, message.content
+    if type(content) is not str or not (role is Role.USER or role is Role.ASSISTANT):
+        return False
+    return not message.tool_calls and not content.isspace()
 
 
 def _continue(beside: Message | None, where: str) -> Message:
