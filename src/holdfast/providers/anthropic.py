@@ -20,7 +20,6 @@ four.
 import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any
 
 import msgspec
 
@@ -35,7 +34,7 @@ from holdfast.providers.anthropic_reader import AnthropicReader
 from holdfast.providers.fields import Object, encode
 from holdfast.providers.names import Spelling
 from holdfast.providers.prepare import Rules
-from holdfast.providers.wire import Ask, Reader, Wire
+from holdfast.providers.wire import Ask, Reader, Wire, merge, wanted
 
 VERSION = "2023-06-01"
 BETA_OF_HOUR = "extended-cache-ttl-2025-04-11"
@@ -105,7 +104,7 @@ class AnthropicWire(Wire):
 
     def headers(self, ask: Ask) -> dict[str, str]:
         headers = {"anthropic-version": VERSION}
-        betas = (*self._betas, *self._extra(ask).get("betas", ()))
+        betas = (*self._betas, *wanted(ask, self._vendor).get("betas", ()))
         if betas:
             headers["anthropic-beta"] = ",".join(dict.fromkeys(map(str, betas)))
         return headers
@@ -133,7 +132,10 @@ class AnthropicWire(Wire):
             body["temperature"] = min(temperature, 1.0)
         if ask.stream:
             body["stream"] = True
-        _merge(body, {name: value for name, value in self._extra(ask).items() if name != "betas"})
+        merge(
+            body,
+            {name: value for name, value in wanted(ask, self._vendor).items() if name != "betas"},
+        )
         if body["messages"] is None:
             body["messages"] = msgspec.Raw(joined(self._marked(body, fragments)))
         return body
@@ -143,12 +145,6 @@ class AnthropicWire(Wire):
         return {name: value for name, value in self.to_wire(ask).items() if name in _COUNTED}
 
     # What goes into the body
-
-    def _extra(self, ask: Ask) -> Mapping[str, Any]:
-        extra = ask.settings.extra.get(self._vendor, {})
-        if not isinstance(extra, Mapping):
-            raise InvalidInput(f"settings.extra[{self._vendor!r}]", "is a dict: fields of the body")
-        return extra
 
     def _thought(self, ask: Ask, fragments: Sequence[Fragment]) -> Thought:
         if not self._thinks:
@@ -237,14 +233,3 @@ def _marks_in(body: Object) -> int:
     """How many breakpoints the caller has set."""
     holders = [body, *(body.get("tools") or ()), *(body.get("system") or ())]
     return sum(isinstance(each, Mapping) and "cache_control" in each for each in holders)
-
-
-def _merge(body: Object, extra: Mapping[str, Any]) -> None:
-    for name, value in extra.items():
-        ours = body.get(name)
-        if name == "tools" and isinstance(value, list | tuple):
-            body[name] = [*(ours or ()), *value]
-        elif isinstance(ours, dict) and isinstance(value, Mapping):
-            body[name] = {**ours, **value}
-        else:
-            body[name] = value

@@ -14,8 +14,7 @@ in its OpenAI-compatible API. Models before that do not think, and are not asked
 """
 
 import re
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 from urllib.parse import quote
 
 from holdfast.errors import InvalidInput
@@ -27,8 +26,7 @@ from holdfast.providers.google_parts import Fragment, Fragments, contents
 from holdfast.providers.google_reader import GEMINI_REASONS, VERTEX_REASONS, GoogleReader
 from holdfast.providers.names import Spelling
 from holdfast.providers.prepare import Rules
-from holdfast.providers.wire import Ask, Framing, Reader, Wire
-from holdfast.settings import Settings
+from holdfast.providers.wire import Ask, Framing, Reader, Wire, merge, wanted
 from holdfast.tools import Tool
 
 RULES = Rules(
@@ -81,7 +79,7 @@ class GoogleWire(Wire):
 
     def to_wire(self, ask: Ask) -> Object:
         body: Object = {"contents": contents(ask.prepared.fragments)}
-        extra = _extra(ask.settings, self.vendor)
+        extra = wanted(ask, self.vendor)
         if not extra.get("cachedContent"):
             if ask.prepared.system:
                 body["systemInstruction"] = {"parts": [{"text": ask.prepared.system}]}
@@ -90,7 +88,8 @@ class GoogleWire(Wire):
                 body["tools"] = [{"functionDeclarations": declared}]
         if config := self._config(ask):
             body["generationConfig"] = config
-        return _merged(body, extra)
+        merge(body, extra)
+        return body
 
     def path(self, ask: Ask) -> str:
         if not ask.stream:
@@ -164,25 +163,3 @@ def _declaration(tool: Tool) -> Object:
         "description": tool.description,
         "parametersJsonSchema": tool.parameters,
     }
-
-
-def _extra(settings: Settings, vendor: str) -> Mapping[str, Any]:
-    extra = settings.extra.get(vendor)
-    if extra is None:
-        return {}
-    if not isinstance(extra, Mapping):
-        raise InvalidInput(f"settings.extra[{vendor!r}]", "is an object: fields of the request")
-    return extra
-
-
-def _merged(body: Object, extra: Mapping[str, Any]) -> Object:
-    """The body with what the caller wants in it, one level down."""
-    for name, value in extra.items():
-        ours = body.get(name)
-        if name == "tools" and ours and isinstance(value, list | tuple):
-            body[name] = [*ours, *value]
-        elif isinstance(ours, dict) and isinstance(value, Mapping):
-            body[name] = {**ours, **value}
-        else:
-            body[name] = value
-    return body

@@ -32,7 +32,7 @@ from holdfast.providers.openai_chat_dialect import HOSTS, Dialect, dialect_of
 from holdfast.providers.openai_chat_media import part_of, taker
 from holdfast.providers.openai_chat_reader import CHAT, ChatReader
 from holdfast.providers.prepare import Prepared, Rules
-from holdfast.providers.wire import Ask, Wire, merge
+from holdfast.providers.wire import Ask, Wire, merge, wanted
 
 __all__ = ["HOSTS", "Dialect", "OpenAIChatWire", "dialect_of"]
 
@@ -110,7 +110,7 @@ class OpenAIChatWire(Wire):
                 body["stream_options"] = {"include_usage": True}
         self._put_settings(body, ask)
         body["messages"] = msgspec.Raw(self._messages(prepared, "\n\n".join(told)))
-        merge(body, ask.settings.extra.get(self._vendor))
+        merge(body, wanted(ask, self._vendor))
         return body
 
     def _format(self, schema: Mapping[str, Any], told: list[str]) -> Object:

@@ -27,7 +27,7 @@ from holdfast.providers.openai_responses_items import CALL_ID_MAX, Items, led_so
 from holdfast.providers.openai_responses_media import takes
 from holdfast.providers.openai_responses_reader import ResponsesReader
 from holdfast.providers.prepare import Rules
-from holdfast.providers.wire import Ask, Wire, merge
+from holdfast.providers.wire import Ask, Wire, merge, wanted
 from holdfast.settings import Settings
 from holdfast.tools import Tool
 
@@ -120,7 +120,7 @@ class OpenAIResponsesWire(Wire):
         body |= self._settings(ask.settings)
         if self._reasons is not False:
             body["include"] = [_ENCRYPTED]
-        merge(body, ask.settings.extra.get(self._options))
+        merge(body, wanted(ask, self._options))
         return body
 
     def _settings(self, settings: Settings) -> Object:

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple
 
+from holdfast.errors import InvalidInput
 from holdfast.frozen import FrozenDict, freeze
 from holdfast.messages import Message
 from holdfast.providers.answer import Answer
@@ -19,6 +20,7 @@ from holdfast.settings import Settings
 from holdfast.tools import Tool
 
 Framing = Literal["events", "lines", "array"]
+_ADDED = ("tools", "include")  # the lists to which a caller's own are added
 
 
 class Ask(NamedTuple):
@@ -124,14 +126,20 @@ class Wire(ABC):
         return Answer(self.name, prefix=prepared.prefix, names=prepared.names, callbacks=callbacks)
 
 
-def merge(body: Object, wanted: object) -> None:
-    """Put a caller's own fields into a body: lists behind ours, objects merged, others set."""
-    if not isinstance(wanted, Mapping):
-        return
-    for name, value in wanted.items():
+def wanted(ask: Ask, vendor: str) -> Mapping[str, Any]:
+    """The fields that the caller wants in the body: `settings.extra` under the vendor's name."""
+    fields = ask.settings.extra.get(vendor)
+    if fields is None or isinstance(fields, Mapping):
+        return fields or {}
+    raise InvalidInput(f"settings.extra[{vendor!r}]", "is a dict: fields of the request")
+
+
+def merge(body: Object, fields: Mapping[str, Any]) -> None:
+    """Put a caller's fields into a body: tools behind ours, objects merged, others set."""
+    for name, value in fields.items():
         ours = body.get(name)
-        if isinstance(ours, list) and isinstance(value, list | tuple):
-            body[name] = [*ours, *(each for each in value if each not in ours)]
+        if name in _ADDED and isinstance(value, list | tuple):
+            body[name] = [*(ours or ()), *(each for each in value if each not in (ours or ()))]
         elif isinstance(ours, dict) and isinstance(value, Mapping):
             body[name] = {**ours, **value}
         else:

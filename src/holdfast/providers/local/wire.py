@@ -18,7 +18,7 @@ from holdfast.providers.local.replies import Reader as Replies
 from holdfast.providers.names import Spelling
 from holdfast.providers.openai_chat_reader import ChatReader
 from holdfast.providers.prepare import Rules
-from holdfast.providers.wire import Ask, Reader, Wire, merge
+from holdfast.providers.wire import Ask, Reader, Wire, merge, wanted
 
 _ANY = Spelling(re.compile(r"(?!)"), 1_000)  # nobody but us reads names and ids
 _RESULT = "[What {name} gave back] {text}"
@@ -83,7 +83,7 @@ class LocalWire(Wire):
             body["max_tokens"] = max(settings.max_tokens, 1)
         if settings.temperature is not None:
             body["temperature"] = settings.temperature
-        merge(body, settings.extra.get(self.vendor))
+        merge(body, wanted(ask, self.vendor))
         return body
 
     def path(self, ask: Ask) -> str:  # noqa: ARG002 - the same for all
