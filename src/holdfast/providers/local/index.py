@@ -32,7 +32,7 @@ async def fetch(
 ) -> Path:
     """The wheel of this version, in `folder`, which has to be empty.
 
-    `on_progress` hears how many bytes have come, of `size`. ConnectionFailed if the index does
+    `on_progress` hears when more bytes have come, of `size`. ConnectionFailed if the index does
     not give it. When this is cancelled, pip has ended before it returns.
     """
     log = folder / "log"
@@ -45,11 +45,15 @@ async def fetch(
             env=_environment(folder),
         )
     ended = asyncio.ensure_future(process.wait())
+    told = -1
     try:
         while not ended.done():
             await asyncio.wait({ended}, timeout=_LOOK_EVERY_S)
             if on_progress is not None:
-                on_progress(await asyncio.to_thread(_come, folder, log), size)
+                come = await asyncio.to_thread(_come, folder, log)
+                if come != told:
+                    told = come
+                    on_progress(come, size)
     finally:
         if not ended.done():
             process.kill()
