@@ -23,7 +23,7 @@ from holdfast.providers.openai_responses import OpenAIResponsesWire
 from holdfast.testing import validators
 from holdfast.window.render import Rendered, Shown, render
 
-HISTORIES = pick(20_000, 200_000)
+HISTORIES = pick(20_000, 60_000)
 WIRES = {
     "anthropic": [
         AnthropicWire("claude-sonnet-4-5"),
