@@ -19,7 +19,7 @@ import trustme
 from bad_inputs import SECRET, outcome_of, run
 from faults import calls
 from faults.talk import ANSWER, SAID, VENDORS, Event, joined
-from holdfast.errors import ConnectionFailed, InvalidInput
+from holdfast.errors import ConnectionFailed, ContextOverflow, InvalidInput
 from holdfast.messages import Message, ToolCall
 from holdfast.providers import open_provider
 from holdfast.testing import validators
@@ -27,6 +27,7 @@ from loopback import Loopback, chunked, in_turn, until_closed, whole
 
 MIB = 1024 * 1024
 APIS = list(VENDORS)
+# Of 114 what can be sent is here; what to do about it belongs to turns.
 LATER = {114: "turns: compacting is not built yet"}
 HELLO = (("text", "Hello, Ada."),)
 CUT = (("text", "Hello, Ada."), ("call", "c1", "look", ('{"at": "the s',)))
@@ -337,7 +338,17 @@ HISTORIES = [
     (46, "arguments of 10 MiB", lambda: [asked({"arguments": "x" * 10 * MIB}), GOT]),
     (46, "arguments {}", lambda: [asked({"arguments": "{}"}), GOT]),
     (46, "no arguments", lambda: [asked({"arguments": ""}), GOT]),
+    (114, "a summary that is empty", lambda: [summary("")]),
+    (114, "a summary with calls", lambda: [summary("Then:", [asked({}).tool_calls[0]])]),
+    (114, "a summary longer than what it sums up", lambda: [summary("x" * MIB)]),
 ]
+
+
+def summary(words, calls_made=()):
+    """In the place of messages that were folded."""
+    return Message.assistant(words, calls_made, synthetic="summary")
+
+
 GOT = Message.tool("seen", "c")
 
 
@@ -367,6 +378,22 @@ def test_a_broken_history_is_sent_as_a_request_that_the_vendor_accepts(api):
 
     assert found == {}
     assert left == []
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_an_overflow_is_sent_once(api):
+    """114: whatever would cure it, the same request would not."""
+    refused = {"error": {"message": "prompt is too long: 210000 tokens > 200000 maximum"}}
+
+    async def body(provider, server):
+        server.answers = [whole(refused, status=400)] * 5
+        with pytest.raises(ContextOverflow) as raised:
+            await provider.complete([Message.user("Hello.")])
+        return raised.value, len(server.requests)
+
+    (error, count), left = run(calls.with_server(api, body, tries_max=5))
+
+    assert (error.tokens_found, error.tokens_max, count, left) == (210_000, 200_000, 1, [])
 
 
 # --- 115: who is on the other side ----------------------------------------------------------------

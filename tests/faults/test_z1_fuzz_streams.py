@@ -13,7 +13,7 @@ from pathlib import Path
 from faults.tier import need, pick
 
 TESTS = Path(__file__).parents[1]
-SECONDS = pick(15, 60)
+SECONDS = pick(60, 300)
 MISSING = None if importlib.util.find_spec("atheris") else "atheris is not installed"
 
 
