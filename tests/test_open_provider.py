@@ -456,3 +456,21 @@ def test_what_is_registered_has_to_make_a_provider(monkeypatch):
 
     with pytest.raises(InvalidInput, match="makes no Provider"):
         open_provider("other:x")
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "most"),
+    [
+        ("claude-3-haiku-20240307", {}, 4_096),
+        ("claude-sonnet-4-5", {}, 8_192),
+        ("claude-3-haiku-20240307", {"output_limit": 1_000}, 1_000),
+        ("nobody-knows-me", {}, 8_192),
+    ],
+)
+def test_a_model_is_not_asked_to_write_more_than_it_can(model, options, most):
+    """Anthropic refuses such a request, and the default is more than its first models write."""
+    provider = open_provider(f"anthropic:{model}", api_key="k", **options)
+
+    body = provider.wire.to_wire(provider.wire.ask([Message.user("hi")]))
+
+    assert body["max_tokens"] == most

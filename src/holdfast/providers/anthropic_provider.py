@@ -27,7 +27,7 @@ class AnthropicProvider(HttpProvider):
     def opened(cls, model: str, **options: Any) -> Self:
         """The provider of a model."""
         own, common = cls.sorted_options(options, AnthropicWire)
-        own.setdefault("output_tokens_max", common.get("output_limit"))
+        own.setdefault("output_tokens_max", common.get("output_limit") or _output_limit(model))
         address = address_of(cls, common.pop("base_url", None))
         return cls(AnthropicWire(model, **own), address, **common)
 
@@ -40,3 +40,11 @@ class AnthropicProvider(HttpProvider):
         if document.get("has_more") is not True or not isinstance(last, str):
             return None
         return f"{_MODELS}&after_id={quote(last, safe='')}"
+
+
+def _output_limit(model: str) -> int | None:
+    """What the model writes at most: it refuses to be asked for more, and old ones write little."""
+    from holdfast.providers.models import model_of
+
+    known = model_of("anthropic", model)
+    return known.output if known.is_known else None
