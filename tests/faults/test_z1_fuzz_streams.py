@@ -18,8 +18,10 @@ MISSING = None if importlib.util.find_spec("atheris") else "atheris is not insta
 
 
 def fuzz(program, folder, seconds):
+    """Started by a shell: peak memory begins with that of the process that starts a program."""
     return subprocess.run(
         [
+            *("sh", "-c", '"$@"; exit $?', "sh"),
             *(sys.executable, str(program), f"-max_total_time={seconds}"),
             *("-timeout=1", "-rss_limit_mb=256", f"-artifact_prefix={folder}/", str(folder)),
         ],
