@@ -34,6 +34,7 @@ FULL = {
         "first": 2,
         "last": 2,
         "replacement": SUMMARY,
+        "is_open": False,
         "by": "policy",
         "why": "too long",
         "tokens_before": 900,
@@ -115,7 +116,7 @@ def test_the_tables_cover_every_field():
         assert (
             set(full) - tested
             == {
-                Fold: {"timestamp", "first", "last", "replacement"},
+                Fold: {"timestamp", "first", "last", "replacement", "is_open"},
                 Call: {"timestamp", "usage", "cost"},
                 Mark: {"timestamp"},
                 UnknownEntry: {"raw"},
@@ -332,3 +333,15 @@ def test_an_entry_of_a_known_kind_is_not_unknown(kind):
     """It would be read as what it is."""
     with pytest.raises(InvalidInput, match="kind"):
         UnknownEntry(kind=kind, raw=b'{"v":1,"%b":{}}' % kind.encode())
+
+
+def test_a_fold_can_show_the_messages_again():
+    """It says so, and has nothing to show in their place."""
+    assert Fold(first=1, last=2, is_open=True).is_open
+    assert not Fold(first=1, last=2).is_open
+
+    with pytest.raises(InvalidInput, match="replacement"):
+        Fold(first=1, last=2, replacement=SUMMARY, is_open=True)
+    for bad in (None, 1, "yes"):
+        with pytest.raises(InvalidInput, match="is_open"):
+            Fold(first=1, last=2, is_open=bad)

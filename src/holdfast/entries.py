@@ -38,13 +38,15 @@ class EntryValue(Value, frozen=True, kw_only=True):
 class Fold(EntryValue, frozen=True, kw_only=True):
     """In the window, the messages from seq `first` to `last` are shown as `replacement`, or not.
 
-    `by` names who made it (a policy, a user) and `why` says why in words; `tokens_before` and
-    `tokens_after` count what the window held for these messages without and with the fold.
+    With `is_open` they are shown as they are, whatever earlier folds say: it unfolds. `by` names
+    who made it (a policy, a user) and `why` says why in words; `tokens_before` and `tokens_after`
+    count what the window held for these messages without and with the fold.
     """
 
     first: int
     last: int
     replacement: Message | None = None
+    is_open: bool = False
     by: str = ""
     why: str = ""
     tokens_before: int | None = None
@@ -60,6 +62,9 @@ class Fold(EntryValue, frozen=True, kw_only=True):
             raise InvalidInput("first", f"is {self.first}, behind last ({self.last})")
         if self.replacement is not None and not isinstance(self.replacement, Message):
             raise InvalidInput("replacement", "is a Message or None")
+        self._settle_flags("is_open")
+        if self.is_open and self.replacement is not None:
+            raise InvalidInput("replacement", "is None where the messages themselves are shown")
         self._settle_texts("by", "why")
         self._settle_counts(optional=("tokens_before", "tokens_after"))
 

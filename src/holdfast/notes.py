@@ -3,7 +3,7 @@
 Such a message is `synthetic`: nobody said it, and it begins no turn.
 """
 
-from holdfast.messages import Message
+from holdfast.messages import Message, Result
 
 TIMED_OUT = "[This response was interrupted due to a timeout]"
 COMPACTED = "[Compacted Summary]\n"
@@ -11,6 +11,10 @@ UNANSWERED = "No result: the call was cut off before it finished."
 ORPHAN = "[Result of {name}, whose call is not shown]"
 CONTINUE = "[continue]"
 BLANK = "[nothing that can be shown]"
+FOLDED_RESULT = "[The result of this call is no longer shown.]"
+FOLDED = "[{count} not shown here.]"
+SUMMARY = "[Context Summary - Previous conversation compressed]\n{summary}\n[End Context Summary]"
+CUT = " [...]"
 NOT_SHOWN = "[{kind} that this model is not shown]"
 
 
@@ -22,3 +26,34 @@ def timed_out() -> Message:
 def compacted(summary: str) -> Message:
     """In the place of messages that are folded: the replacement of a Fold."""
     return Message.system(COMPACTED + summary, synthetic="summary")
+
+
+def folded(turns: int, before: Message) -> Message:
+    """In the place of turns that are folded without a summary: the last said before `before`."""
+    count = "1 earlier turn" if turns == 1 else f"{turns} earlier turns"
+    return Message(
+        "user",
+        FOLDED.format(count=count),
+        id=f"{before.id}:folded",
+        timestamp=before.timestamp,
+        synthetic="folded",
+    )
+
+
+def folded_result(message: Message, result: Result, index: int) -> Message:
+    """In the place of a result that is folded while its call is shown."""
+    return Message(
+        "tool",
+        FOLDED_RESULT,
+        tool_call_id=result.call_id,
+        name=result.name,
+        is_error=result.is_error,
+        id=f"{message.id}:{index}:folded",
+        timestamp=message.timestamp,
+        synthetic="folded",
+    )
+
+
+def summarized(summary: str) -> Message:
+    """In the place of messages that were summed up."""
+    return Message.user(SUMMARY.format(summary=summary), synthetic="summary")

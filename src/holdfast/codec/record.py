@@ -12,7 +12,7 @@
 | extra      | all      | object, when not empty                                             |
 | role, content, tool_calls, tool_call_id, name, author, is_error, model, prefix, stop, synthetic |
 |            | message  | as in Message; absent when empty                                   |
-| first, last, replacement, by, why, tokens_before, tokens_after                                   |
+| first, last, replacement, is_open, by, why, tokens_before, tokens_after                          |
 |            | fold     | as in Fold; the replacement is what stands under `message`         |
 | model, about, usage, stop, latency_ms, cost, window, digest, request_id                          |
 |            | call     | as in Call; the cost is decimal text                               |

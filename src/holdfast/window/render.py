@@ -24,7 +24,7 @@ it had to change is told in `repairs`; what it made up is marked with `synthetic
 | empty      | a message that says nothing: not shown; a user's that held anything is named      |
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
 from holdfast.messages import Content, Message, Result, Role, ToolCall
@@ -70,62 +70,94 @@ class Rendered(NamedTuple):
 
 def render(messages: Iterable[Message], *, last: Shown | None = None) -> Rendered:
     """The messages as they can be sent; `last` is what was shown before in this conversation."""
-    work = _Work()
+    renderer = Renderer()
     for message in messages:
-        work.add(message)
-    return work.done(None if last is None else last.made)
+        renderer.add(message)
+    return renderer.rendered(None if last is None else last.made)
 
 
 class _Group:
-    """An assistant's message with calls, and the results that were found for them."""
+    """An assistant's message with calls, and the places of their results, which stand behind it."""
 
-    __slots__ = ("calls", "ids", "message", "results")
+    __slots__ = ("calls", "ids", "message_id", "open", "start")
 
-    def __init__(self, message: Message, ids: list[str]) -> None:
-        self.message = message
+    def __init__(self, message: Message, ids: list[str], start: int) -> None:
+        self.message_id = message.id
         self.calls = message.tool_calls
         self.ids = ids  # of the calls, as the log has them
-        self.results: list[Message | None] = [None] * len(self.calls)
-
-    def messages(self, repairs: list[Repair]) -> Iterator[Message]:
-        yield self.message
-        for index, (call, result) in enumerate(zip(self.calls, self.results, strict=True)):
-            if result is None:
-                repairs.append(Repair("unanswered", self.message.id, call.id))
-                result = _made(
-                    *(self.message, Role.TOOL, UNANSWERED, "unanswered", index),
-                    tool_call_id=call.id,
-                    name=call.name,
-                    is_error=True,
-                )
-            yield result
+        self.start = start  # where the message stands in what is shown
+        self.open = dict.fromkeys(range(len(self.calls)))  # the calls that have no result yet
 
 
-class _Work:
-    """What was rendered so far."""
+class Renderer:
+    """Renders a conversation as it grows: a message more costs what that message costs.
 
-    def __init__(self) -> None:
-        self._out: list[Message | _Group] = []
+    With `count`, the tokens of each message that is shown are counted, once.
+    """
+
+    def __init__(self, count: Callable[[Message], int] | None = None) -> None:
+        self._count = count
+        self._tokens: list[int] = []
+        self._total = 0
+        self._shown: list[Message] = []
         self._repairs: list[Repair] = []
         self._last: _Group | None = None
         self._groups: dict[str, _Group] = {}  # the latest with a call of this id, as the log has it
+        self._open: dict[int, _Group] = {}  # those that wait for results, by where they start
+        self._new: list[_Group] = []  # those that came since the places of results were filled
         self._taken: set[str] = set()
 
-    def done(self, made: dict[Any, Any] | None) -> Rendered:
-        messages: list[Message] = []
-        for each in self._out:
-            if type(each) is _Group:
-                messages += each.messages(self._repairs)
-            else:
-                messages.append(each)  # type: ignore[arg-type]
-        return Rendered(Shown(messages, made), tuple(self._repairs))
+    @property
+    def tokens(self) -> Sequence[int]:
+        """Of each message that is shown, if they are counted."""
+        self._fill()
+        return self._tokens
+
+    @property
+    def total(self) -> int:
+        """All these tokens together."""
+        self._fill()
+        return self._total
+
+    def rendered(self, made: dict[Any, Any] | None = None) -> Rendered:
+        """All that was added; `made` is the note that `Shown` carries on."""
+        self._fill()
+        unanswered = [
+            Repair("unanswered", group.message_id, group.calls[place].id)
+            for group in self._open.values()
+            for place in group.open
+        ]
+        return Rendered(Shown(self._shown, made), (*self._repairs, *unanswered))
+
+    def _show(self, message: Message) -> None:
+        self._shown.append(message)
+        if self._count is not None:
+            self._tokens.append(tokens := self._count(message))
+            self._total += tokens
+
+    def _put(self, group: _Group, place: int, result: Message) -> None:
+        """In the place that is kept for the result of a call."""
+        index = group.start + 1 + place
+        self._shown[index] = result
+        if self._count is not None:
+            tokens = self._count(result)
+            self._total += tokens - self._tokens[index]
+            self._tokens[index] = tokens
+
+    def _fill(self) -> None:
+        """Say of the calls that have no result that they have none."""
+        for group in self._new:
+            for place in group.open:
+                message = self._shown[group.start]
+                self._put(group, place, _unanswered(message, group.calls[place], place))
+        self._new.clear()
 
     def add(self, message: Message) -> None:
         role = _CANONICAL[message.role]
         if role is Role.TOOL or message.tool_call_id is not None or message.tool_calls:
             self._add_with_tools(message, role)
         elif type(message.content) is str and message.content:
-            self._out.append(message if role is message.role else message.replace(role=role))
+            self._show(message if role is message.role else message.replace(role=role))
         else:
             self._say(message, role, self._cleaned(message, message.content, role))
 
@@ -165,7 +197,7 @@ class _Work:
             message = message.replace(
                 role=role, content=content, tool_calls=(), tool_call_id=None, is_error=False
             )
-        self._out.append(message)
+        self._show(message)
 
     def _cleaned(
         self, message: Message, content: Content, role: Role, ids: dict[str, str] | None = None
@@ -214,8 +246,13 @@ class _Work:
             message = message.replace(
                 role=Role.ASSISTANT, content=content, tool_calls=new, tool_call_id=None
             )
-        self._last = group = _Group(message, [call.id for call in calls])
-        self._out.append(group)
+        self._last = group = _Group(message, [call.id for call in calls], len(self._shown))
+        self._open[group.start] = group
+        self._new.append(group)
+        self._show(message)
+        self._shown += [message] * len(new)  # until there is a result, or somebody looks
+        if self._count is not None:
+            self._tokens += [0] * len(new)
         for id in group.ids:
             self._groups[id] = group
 
@@ -237,9 +274,12 @@ class _Work:
             return
         group, place = slot
         call = group.calls[place]
-        if group is not self._out[-1]:
+        if group.start + len(group.calls) + 1 != len(self._shown):
             self._repairs.append(Repair("moved", message.id, call.id))
-        group.results[place] = self._result_message(message, result, index, call)
+        del group.open[place]
+        if not group.open:
+            del self._open[group.start]
+        self._put(group, place, self._result_message(message, result, index, call))
 
     def _slot_of(self, result: Result) -> tuple[_Group, int] | None:
         """Where a result belongs: the latest call of its id, or, if it has none, the next of its
@@ -247,12 +287,12 @@ class _Work:
         group = self._last if result.call_id is None else self._groups.get(result.call_id)
         if group is None:
             return None
-        for index, call in enumerate(group.calls):
+        for index in group.open:
             if result.call_id is None:
-                is_it = result.name in (None, call.name)
+                is_it = result.name in (None, group.calls[index].name)
             else:
                 is_it = group.ids[index] == result.call_id
-            if is_it and group.results[index] is None:
+            if is_it:
                 return group, index
         return None
 
@@ -285,7 +325,17 @@ class _Work:
             return
         title = ORPHAN.format(name=result.name or "a tool")
         content = f"{title}\n{content}" if isinstance(content, str) else (Text(title), *content)
-        self._out.append(_made(message, Role.USER, content, "orphan", index))
+        self._show(_made(message, Role.USER, content, "orphan", index))
+
+
+def _unanswered(message: Message, call: ToolCall, index: int) -> Message:
+    """In the place of a result that is not there."""
+    return _made(
+        *(message, Role.TOOL, UNANSWERED, "unanswered", index),
+        tool_call_id=call.id,
+        name=call.name,
+        is_error=True,
+    )
 
 
 def _are_results(calls: tuple[ToolCall, ...]) -> bool:
