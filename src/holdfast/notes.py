@@ -16,6 +16,17 @@ FOLDED = "[{count} not shown here.]"
 SUMMARY = "[Context Summary - Previous conversation compressed]\n{summary}\n[End Context Summary]"
 CUT = " [...]"
 NOT_SHOWN = "[{kind} that this model is not shown]"
+NOTICE = (
+    "[NOTICE: This tool result was automatically truncated because it caused the prompt to exceed "
+    "the model's context window. Only the first {shown} of {all} are shown above ({tokens} "
+    "estimated tokens removed). If you need more content, re-invoke the tool with offset/limit "
+    "parameters to read in smaller chunks.]"
+)
+TRUNCATED = (
+    "[TRUNCATED: {what} too large for context window]\n"
+    "Original length: {all}\n"
+    "To read more, ask for a smaller part of it."
+)
 
 
 def timed_out() -> Message:

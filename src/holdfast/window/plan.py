@@ -7,8 +7,8 @@
 A policy is pure: the same view and situation give the same plan. Only `apply` makes entries of it.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 from holdfast.entries import Fold
 from holdfast.errors import InvalidInput
@@ -105,7 +105,7 @@ def planned(
     situation: Situation,
     steps: Iterable[Step],
     reason: str,
-    numbers: FrozenDict | dict[str, object] = EMPTY,
+    numbers: Mapping[str, Any] = EMPTY,
 ) -> Plan:
     """The plan of these steps, in the order of the log, with its sums."""
     ordered = tuple(sorted(steps, key=lambda step: step.first))
@@ -137,27 +137,18 @@ def runs(items: Sequence[Item], chosen: Iterable[int]) -> list[tuple[int, int]]:
     return found
 
 
-def drop(
-    items: Sequence[Item],
-    start: int,
-    stop: int,
-    situation: Situation,
-    why: str,
-    *,
-    note: bool = True,
-) -> Step:
-    """Show items[start:stop] no more; with `note`, say in their place that they are missing."""
-    gone = items[start:stop]
-    replacement = None
-    if note:
-        turns = len({item.turn for item in gone}) or 1
-        replacement = folded(turns, gone[-1].message)
+def drop(view: View, start: int, stop: int, situation: Situation, why: str) -> Step:
+    """Show view.items[start:stop] no more, and say in their place that they are missing."""
+    gone = view.items[start:stop]
+    turns = gone[-1].turn - gone[0].turn + 1
+    note = folded(turns, gone[-1].message)
     return Step(
         first=gone[0].first,
         last=max(item.last for item in gone),
         kind="drop",
-        replacement=replacement,
+        replacement=note,
         tokens_before=situation.tokens(sum(item.tokens for item in gone)),
+        tokens_after=situation.tokens(view.count(note)),
         why=why,
     )
 

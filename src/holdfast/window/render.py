@@ -24,6 +24,7 @@ it had to change is told in `repairs`; what it made up is marked with `synthetic
 | empty      | a message that says nothing: not shown; a user's that held anything is named      |
 """
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
@@ -106,6 +107,7 @@ class Renderer:
         self._open: dict[int, _Group] = {}  # those that wait for results, by where they start
         self._new: list[_Group] = []  # those that came since the places of results were filled
         self._taken: set[str] = set()
+        self._hash, self._hashed_count = hashlib.sha256(), 0
 
     @property
     def tokens(self) -> Sequence[int]:
@@ -129,6 +131,14 @@ class Renderer:
         ]
         return Rendered(Shown(self._shown, made), (*self._repairs, *unanswered))
 
+    def hashed(self, encode: Callable[[Message], bytes]) -> "hashlib._Hash":
+        """A hash over what is shown, going on from where the last one was taken."""
+        self._fill()
+        for message in self._shown[self._hashed_count :]:
+            self._hash.update(hashlib.sha256(encode(message)).digest())
+        self._hashed_count = len(self._shown)
+        return self._hash.copy()
+
     def _show(self, message: Message) -> None:
         self._shown.append(message)
         if self._count is not None:
@@ -138,6 +148,8 @@ class Renderer:
     def _put(self, group: _Group, place: int, result: Message) -> None:
         """In the place that is kept for the result of a call."""
         index = group.start + 1 + place
+        if index < self._hashed_count:
+            self._hash, self._hashed_count = hashlib.sha256(), 0
         self._shown[index] = result
         if self._count is not None:
             tokens = self._count(result)

@@ -19,6 +19,7 @@ that failed.
 A message more costs what that message costs; a fold costs one pass over all.
 """
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -72,10 +73,13 @@ class _Said:
 
 
 class View:
-    """A log as a model is shown it. `turns` is how many turns stand before what is added."""
+    """A log as a model is shown it. `turns` is how many turns stand before what is added.
+
+    `count` gives the tokens of a message: the one by which everything here is counted.
+    """
 
     def __init__(self, count: Count, *, turns: int = 0) -> None:
-        self._count = count
+        self.count = count
         self._turns_before = turns
         self._turn = turns
         self._said: list[_Said] = []
@@ -138,9 +142,16 @@ class View:
             self._rendered = self._renderer.rendered(self._made)
         return self._rendered
 
+    def hashed(self, encode: Callable[[Message], bytes]) -> "hashlib._Hash":
+        """A hash over all that is shown, each message as `encode` writes it; yours to go on with.
+
+        What was hashed before is kept, as long as nothing in it changes.
+        """
+        return self._renderer.hashed(encode)
+
     def with_folds(self, folds: Iterable[Fold]) -> "View":
         """Another view: as this one would be with these folds."""
-        view = View(self._count, turns=self._turns_before)
+        view = View(self.count, turns=self._turns_before)
         for each in self._said:
             view._said.append(view._place(each.seq, each.message))
         top = self._said[-1].seq if self._said else 0
@@ -189,7 +200,7 @@ class View:
     def _show_again(self) -> None:
         """Everything from the beginning, after a fold."""
         self._items = []
-        self._renderer = Renderer(self._count)
+        self._renderer = Renderer(self.count)
         for item in self._all_items():
             self._show(item)
         self._rendered = None
@@ -199,7 +210,7 @@ class View:
         self._renderer.add(item.message)
 
     def _item(self, said: _Said) -> Item:
-        return Item(said.message, self._count(said.message), said.seq, said.seq, said.turn)
+        return Item(said.message, self.count(said.message), said.seq, said.seq, said.turn)
 
     def _all_items(self) -> Iterator[Item]:
         hidden = self._hidden()
@@ -239,7 +250,7 @@ class View:
         message = fold.replacement
         if message is None or fold.is_open:
             return
-        yield Item(message, self._count(message), fold.first, fold.last, turn, fold)
+        yield Item(message, self.count(message), fold.first, fold.last, turn, fold)
 
     def _notes(self, said: _Said) -> Iterator[Item]:
         """In the place of results that are hidden while their calls are shown."""
@@ -251,7 +262,7 @@ class View:
         for index, result in enumerate(said.message.results):
             if result.call_id not in answered:
                 note = folded_result(said.message, result, index)
-                yield Item(note, self._count(note), said.seq, said.seq, said.turn)
+                yield Item(note, self.count(note), said.seq, said.seq, said.turn)
 
 
 def _covers(later: Fold, earlier: Fold) -> bool:
