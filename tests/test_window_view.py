@@ -4,10 +4,13 @@ Each sentence of the contract (holdfast/window/view.py) has its examples here; r
 against an implementation that is slow and plain (`naive_view.py`), at every entry.
 """
 
+import hashlib
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from holdfast.codec import record
 from holdfast.entries import Call, Fold, Mark, UnknownEntry
 from holdfast.messages import Message, Role, ToolCall
 from holdfast.notes import FOLDED_RESULT, UNANSWERED
@@ -609,6 +612,17 @@ def test_tokens_are_those_of_what_is_sent():
     assert view.total == sum(view.tokens)
 
 
+def test_a_hash_is_over_what_is_sent():
+    """Also when it was taken before a late result came into a place that had been hashed."""
+    log = [*numbered(user("u1"), asks("a"), user("u2")), (9, gives("a", "late"))]
+    view = view_of(log[:3])
+    early = view.hashed(record).digest()
+
+    view.add(*log[3])
+
+    assert view.hashed(record).digest() == view_of(log).hashed(record).digest() != early
+
+
 # Anything
 
 
@@ -676,6 +690,13 @@ def logs(draw, entries_max=14, **fields):
     return log
 
 
+def hash_of(messages):
+    hashed = hashlib.sha256()
+    for message in messages:
+        hashed.update(hashlib.sha256(record(message)).digest())
+    return hashed.digest()
+
+
 def bare(items):
     return [(item.message, item.first, item.last, item.turn, item.fold) for item in items]
 
@@ -695,6 +716,7 @@ def test_a_view_is_what_the_contract_says_at_every_entry(log, turns):
         assert list(view.folds) == naive_folds(log[:at])
         assert (view.turn, len(view)) == (naive_turn(log[:at], turns=turns), len(shown))
         assert view.rendered() == render(each.message for each in shown)
+        assert view.hashed(record).digest() == hash_of(view.rendered().messages)
     fresh = view_of(log, turns=turns)
     assert (fresh.items, fresh.folds, fresh.rendered()) == (view.items, view.folds, view.rendered())
 
