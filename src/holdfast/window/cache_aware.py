@@ -22,6 +22,7 @@ Between folds the window only grows at its end.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from heapq import nlargest
 from math import sqrt
 from typing import NamedTuple
 
@@ -36,6 +37,7 @@ from holdfast.window.view import Item, View
 
 _RECENT_ITEMS = 200  # the growth is taken from these
 _RESULT_MIN = 1.25  # a result is shortened when it has this many times what would be left
+_RESULTS_MAX = 64  # so many are shortened at a time, the largest; each is an entry in the log
 _STEP_MIN = 0.10  # of the window: what shortening near the end has to free to be worth a fold
 
 
@@ -104,7 +106,6 @@ class _Work:
         self.rates = rates_of(situation.prices)
         self.growth = max(1.0, growth(self.items) * situation.scale)
         self.goal = self._goal()
-        self.shorter = self._shorter()
 
     @property
     def is_cheap_now(self) -> bool:
@@ -121,41 +122,39 @@ class _Work:
         return saved >= missed
 
     def deep(self, why: str) -> Plan:
-        """Fold the oldest turns down to the goal, and shorten what results are left."""
-        situation, budget = self.situation, self.situation.budget
-        used = situation.used - self._freed(self.shorter)
-        chosen: dict[int, None] = {}
-        for keep in (budget.keep_turns, 1):
-            if keep == 1 and used <= budget.start * situation.limit:
-                break  # the latest turns give way only when the window would stay nearly full
-            for turn in self._turns(keep):
-                if used <= self.goal:
-                    break
-                if turn[0] not in chosen:
-                    chosen.update(dict.fromkeys(turn))
-                    used -= situation.tokens(sum(self._left(index) for index in turn))
-        return self._planned(self._fold(chosen, why), why)
+        """Fold the oldest turns down to the goal, and shorten the largest results that are left."""
+        gone = self._oldest(self.situation.used - self.goal)
+        shorter = self._shorter(max(gone, default=-1) + 1)
+        if shorter:  # then fewer turns have to go
+            gone = self._oldest(self.situation.used - self._freed(shorter) - self.goal)
+        steps = [
+            drop(self.view, start, stop, self.situation, why)
+            for start, stop in runs(self.items, gone)
+        ]
+        if self.policy.is_summing_up:
+            steps = [self._summed_up(step) for step in steps]
+        return self._planned(steps + self._shorten(shorter, why), why)
 
     def near(self, why: str) -> Plan | None:
         """Shorten results near the end, if that frees tokens for less than a deep fold does."""
+        spent = set(self._spent()[-_RESULTS_MAX:])
+        least = max(self.situation.over, _STEP_MIN * self.situation.limit)
         best, start, gain, behind = 0.0, 0, 0, 0
-        freed = self.situation.limit - self.goal
-        for index in range(len(self.items) - 1, -1, -1):
-            behind += self._left(index)
-            if index not in self.shorter:
-                continue
-            gain += self.items[index].tokens - self._left(index)
-            if gain * self.situation.scale < _STEP_MIN * self.situation.limit:
-                continue
-            if gain / behind > best:
+        for index in range(len(self.items) - 1, min(spent, default=0) - 1, -1):
+            tokens = self.items[index].tokens
+            left = self.policy.result_tokens if index in spent else tokens
+            behind += left
+            gain += tokens - left
+            is_enough = gain * self.situation.scale >= least
+            if index in spent and is_enough and gain / behind > best:
                 best, start = gain / behind, index
         head = max(1, self.goal - self.situation.base)
-        if not best or best < freed / head:
+        if best <= (self.situation.limit - self.goal) / head:
             return None
-        chosen = {index: short for index, short in self.shorter.items() if index >= start}
-        if self.situation.over > self._freed(chosen):
+        shorter = self._shorter(start)
+        if self._freed(shorter) < least:
             return None
-        return self._planned(self._shorten(chosen, why), why)
+        return self._planned(self._shorten(shorter, why), why)
 
     # Numbers
 
@@ -173,24 +172,28 @@ class _Work:
         share = min(budget.target, max(deepest, 1 - step / max(1, situation.limit)))
         return int(share * situation.limit)
 
-    def _shorter(self) -> dict[int, Message]:
-        """The results that can be shortened, by place, with what is left of them."""
+    def _spent(self, start: int = 0) -> list[int]:
+        """The places, from `start` on, of results that were long answered and can be shortened."""
         last = self.view.turn - self.situation.budget.keep_turns
-        found: dict[int, Message] = {}
-        for index, item in enumerate(self.items):
-            if item.turn > last:
-                break
-            is_long = item.tokens > self.policy.result_tokens * _RESULT_MIN
-            if is_long and item.message.role.canonical is Role.TOOL and not self._is_pinned(item):
-                short = shorten_to(item.message, self.policy.result_tokens, self.view.count)
-                if short is not None:
-                    found[index] = short
-        return found
+        least = self.policy.result_tokens * _RESULT_MIN
+        return [
+            index
+            for index, item in enumerate(self.items[start:], start)
+            if item.tokens > least
+            and item.turn <= last
+            and item.message.role.canonical is Role.TOOL
+            and not self._is_pinned(item)
+        ]
 
-    def _left(self, index: int) -> int:
-        """The tokens of an item once the results are shortened."""
-        short = self.shorter.get(index)
-        return self.items[index].tokens if short is None else self.view.count(short)
+    def _shorter(self, start: int) -> dict[int, Message]:
+        """The largest of them, with what is left when they are shortened."""
+        spent = self._spent(start)
+        largest = nlargest(_RESULTS_MAX, spent, key=lambda i: (self.items[i].tokens, i))
+        shorter = {
+            index: shorten_to(self.items[index].message, self.policy.result_tokens, self.view.count)
+            for index in sorted(largest)
+        }
+        return {index: short for index, short in shorter.items() if short is not None}
 
     def _freed(self, shorter: Mapping[int, Message]) -> int:
         freed = sum(self.items[i].tokens - self.view.count(short) for i, short in shorter.items())
@@ -200,6 +203,25 @@ class _Work:
 
     def _is_pinned(self, item: Item) -> bool:
         return item.turn in self.situation.budget.pinned
+
+    def _oldest(self, tokens: int) -> dict[int, None]:
+        """The places of the oldest turns that have so many tokens.
+
+        The latest turns give way only when the window would stay nearly full with them.
+        """
+        situation, budget = self.situation, self.situation.budget
+        spare = round((1 - budget.start) * situation.limit)
+        gone: dict[int, None] = {}
+        for keep in (budget.keep_turns, 1):
+            if keep == 1 and tokens <= situation.limit - self.goal - spare:
+                break
+            for turn in self._turns(keep):
+                if tokens <= 0:
+                    break
+                if turn[0] not in gone:
+                    gone.update(dict.fromkeys(turn))
+                    tokens -= situation.tokens(sum(self.items[i].tokens for i in turn))
+        return gone
 
     def _turns(self, keep: int) -> Iterable[list[int]]:
         """The places of the items of each turn that may be folded, the oldest first."""
@@ -217,16 +239,6 @@ class _Work:
             yield turn
 
     # Steps
-
-    def _fold(self, gone: Mapping[int, None], why: str) -> list[Step]:
-        steps = [
-            drop(self.view, start, stop, self.situation, why)
-            for start, stop in runs(self.items, gone)
-        ]
-        if self.policy.is_summing_up:
-            steps = [self._summed_up(step) for step in steps]
-        left = {index: short for index, short in self.shorter.items() if index not in gone}
-        return steps + self._shorten(left, why)
 
     def _summed_up(self, step: Step) -> Step:
         messages = tuple(

@@ -138,17 +138,18 @@ def runs(items: Sequence[Item], chosen: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def drop(view: View, start: int, stop: int, situation: Situation, why: str) -> Step:
-    """Show view.items[start:stop] no more, and say in their place that they are missing."""
+    """Show view.items[start:stop] no more; a note says so, unless that would be longer."""
     gone = view.items[start:stop]
-    turns = gone[-1].turn - gone[0].turn + 1
-    note = folded(turns, gone[-1].message)
+    note = folded(gone[-1].turn - gone[0].turn + 1, gone[-1].message)
+    before, after = sum(item.tokens for item in gone), view.count(note)
+    is_noted = after < before
     return Step(
         first=gone[0].first,
         last=max(item.last for item in gone),
         kind="drop",
-        replacement=note,
-        tokens_before=situation.tokens(sum(item.tokens for item in gone)),
-        tokens_after=situation.tokens(view.count(note)),
+        replacement=note if is_noted else None,
+        tokens_before=situation.tokens(before),
+        tokens_after=situation.tokens(after) if is_noted else 0,
         why=why,
     )
 
