@@ -88,6 +88,11 @@ class View:
         self._rendered: Rendered | None = None
 
     @property
+    def count(self) -> Count:
+        """How the tokens of a message are counted here."""
+        return self._count
+
+    @property
     def items(self) -> tuple[Item, ...]:
         """All that is shown, in order, before it is rendered."""
         return tuple(self._items)
@@ -244,9 +249,10 @@ class View:
     def _notes(self, said: _Said) -> Iterator[Item]:
         """In the place of results that are hidden while their calls are shown."""
         answered = {
-            fold.replacement.tool_call_id
+            result.call_id
             for _, fold in self._folds
             if fold.replacement is not None and fold.first <= said.seq <= fold.last
+            for result in fold.replacement.results
         }
         for index, result in enumerate(said.message.results):
             if result.call_id not in answered:
