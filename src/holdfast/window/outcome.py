@@ -8,14 +8,17 @@ folds are tried on a view, and that is counted.
 from collections.abc import Callable, Iterator, Sequence
 
 from holdfast.errors import InvalidInput
+from holdfast.messages import Message
+from holdfast.notes import CUT
 from holdfast.window.plan import Plan, Step, apply
 from holdfast.window.situation import Situation
 from holdfast.window.view import Item, View
 
 
 def outcome(plan: Plan, view: View) -> View:
-    """The view with the folds of a plan, with a note in the place of each summary to be written."""
-    return view.with_folds(apply(plan, [""] * len(plan.to_summarize)))
+    """The view with the folds of a plan; summaries that are to be written say nothing yet."""
+    steps = [_as_drop(step) if step.kind == "summarize" else step for step in plan.steps]
+    return view.with_folds(apply(plan.replace(steps=steps)))
 
 
 def measured(plan: Plan, view: View, situation: Situation) -> Plan:
@@ -26,18 +29,24 @@ def measured(plan: Plan, view: View, situation: Situation) -> Plan:
     used = situation.used
     if not plan.steps:
         return plan.replace(tokens_before=used, tokens_after=used)
-    notes = [
-        fold.replacement
-        for step, fold in zip(plan.steps, apply(plan, [""] * len(plan.to_summarize)), strict=True)
-        if step.kind == "summarize" and fold.replacement is not None
-    ]
-    total = outcome(plan, view).total - sum(map(view.count, notes))
+    unwritten = sum(view.count(_unwritten(step)) for step in plan.to_summarize)
+    total = outcome(plan, view).total - unwritten
     longest = sum(step.tokens_after for step in plan.to_summarize)
     freed = situation.tokens(view.total) - situation.tokens(total) - longest
     if freed <= 0:
         reason = f"{plan.reason}; but that would free nothing"
         return plan.replace(steps=(), reason=reason, tokens_before=used, tokens_after=used)
     return plan.replace(tokens_before=used, tokens_after=max(0, used - freed))
+
+
+def _as_drop(step: Step) -> Step:
+    return step.replace(kind="drop", replacement=_unwritten(step))
+
+
+def _unwritten(step: Step) -> Message:
+    """In the place of a summary; the same one whenever it is made."""
+    last = step.messages[-1]
+    return Message.user(CUT, id=f"{last.id}:summary", timestamp=last.timestamp, synthetic="summary")
 
 
 def checked(plan: Plan, view: View) -> Plan:
