@@ -13,6 +13,7 @@ CONTINUE = "[continue]"
 BLANK = "[nothing that can be shown]"
 FOLDED_RESULT = "[The result of this call is no longer shown.]"
 FOLDED = "[{count} not shown here.]"
+NOTIFIED = "[System: {count} no longer shown, to make room for what follows (by {by}).]"
 SUMMARY = "[Context Summary - Previous conversation compressed]\n{summary}\n[End Context Summary]"
 CUT = " [...]"
 NOT_SHOWN = "[{kind} that this model is not shown]"
@@ -45,7 +46,19 @@ def folded(turns: int, before: Message) -> Message:
     return Message(
         "user",
         FOLDED.format(count=count),
-        id=f"{before.id}:folded",
+        id=f"{before.id}:folded:{turns}",  # other words, another id: counts are kept by it
+        timestamp=before.timestamp,
+        synthetic="folded",
+    )
+
+
+def notified(turns: int, by: str, before: Message) -> Message:
+    """The same for a model that is to know who did it, and why."""
+    count = "1 earlier turn is" if turns == 1 else f"{turns} earlier turns are"
+    return Message(
+        "user",
+        NOTIFIED.format(count=count, by=by),
+        id=f"{before.id}:notified:{turns}:{by}",
         timestamp=before.timestamp,
         synthetic="folded",
     )
