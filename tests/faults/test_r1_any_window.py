@@ -92,7 +92,7 @@ def test_every_window_is_accepted(api):
             assert not found, f"{where}: {found[0]}"
             situation = windows.situation(random, view)
             plan = policy.plan(view, situation)
-            for fold in judge.carried_out(plan, view, situation, random):
+            for fold in judge.carried_out(plan, situation, random):
                 log.append((log[-1][0] + 1, fold))
                 view.add(*log[-1])
             grown(view, log, random)
@@ -124,7 +124,7 @@ def test_no_policy_does_what_none_may(policy):
 
             plan = policy.plan(view, situation)
 
-            folds = judge.carried_out(plan, view, situation, random)
+            folds = judge.carried_out(plan, situation, random)
             found = judge.wrongs(view, situation, plan, folds)
             assert not found, f"seed {seed}, round {turn}: {found[0]}"
             assert policy.plan(view, situation) == plan, f"seed {seed}: not the same again"
@@ -144,7 +144,7 @@ def test_no_turn_goes_that_there_is_room_for(policy):
 
         plan = policy.plan(view, situation)
 
-        folds = judge.carried_out(plan, view, situation, random)
+        folds = judge.carried_out(plan, situation, random)
         found = judge.too_deep(view, situation, plan, folds)
         assert not found, f"seed {seed}: {found[0]}"
 
@@ -187,7 +187,7 @@ def test_control_a_policy_that_does_what_none_may_is_found(wrong):
         if view.items:
             situation = windows.situation(random, view)
             plan = policy.plan(view, situation)
-            folds = judge.carried_out(plan, view, situation, random)
+            folds = judge.carried_out(plan, situation, random)
             found += judge.wrongs(view, situation, plan, folds)
 
     assert any(wrong in each for each in found)
@@ -232,9 +232,7 @@ def test_control_a_view_that_counts_wrong_is_found(monkeypatch):
         random, _, view = folded(seed)
         situation = windows.situation(random, view)
         plan = judge.OldestFirst().plan(view, situation)
-        found += judge.wrongs(
-            view, situation, plan, judge.carried_out(plan, view, situation, random)
-        )
+        found += judge.wrongs(view, situation, plan, judge.carried_out(plan, situation, random))
 
     assert any("and the plan says" in each for each in found)
 
