@@ -16,6 +16,7 @@ from holdfast.messages import Message, Role, ToolCall
 from holdfast.notes import FOLDED_RESULT, UNANSWERED
 from holdfast.parts import Image, Text
 from holdfast.window import View
+from holdfast.window.plan import runs
 from holdfast.window.render import render
 from naive_view import naive_folds, naive_items, naive_turn
 
@@ -567,6 +568,39 @@ def test_a_call_in_a_replacement_that_is_not_shown_keeps_no_result():
     assert sent(view) == ["u1", "m1"]
 
 
+# What can be folded without hiding anything else
+
+
+def folding_runs(view, chosen):
+    """The view without the chosen items, as far as they can go."""
+    items = view.items
+    return view.with_folds(
+        fold(items[start].first, items[stop - 1].last) for start, stop in runs(items, chosen)
+    )
+
+
+def test_items_side_by_side_are_folded_at_once():
+    view = view_of(numbered(*TALK))
+
+    assert runs(view.items, (4, 1, 2, 2)) == [(1, 3), (4, 5)]
+    assert texts(folding_runs(view, (1, 2, 4))) == ["u1", "m2", "m3"]
+
+
+def test_a_fold_with_something_open_in_it_stays():
+    """To fold it would hide what is shown in between."""
+    log = [*numbered(*TALK), (7, fold(1, 4, "gone")), (8, fold(3, 3, is_open=True))]
+
+    assert texts(folding_runs(view_of(log), (0, 2))) == ["gone", "u2", "m3"]
+
+
+def test_folds_that_overlap_do_not_hide_each_other():
+    """Two that are folded at once would cover the one that reaches from the one to the other."""
+    log = [*numbered(*TALK), (7, fold(1, 4, "a")), (8, fold(1, 2, "b")), (9, fold(4, 5, "c"))]
+
+    assert texts(view_of(log)) == ["a", "b", "c", "m3"]
+    assert texts(folding_runs(view_of(log), (1, 2))) == ["a", "m3"]
+
+
 # with_folds
 
 
@@ -812,3 +846,19 @@ def test_no_call_that_has_its_result_in_the_log_is_said_to_be_cut_off(log):
     found = {(each.message_id, each.call_id) for each in repairs if each.what == "unanswered"}
     is_renamed = any(each.what == "renamed" for each in unfolded)  # to what depends on the folds
     assert is_renamed or found <= cut_off
+
+
+TALKS = st.lists(st.sampled_from([user("u1"), model("m1")]), min_size=4, max_size=6)
+SHORT_FOLDS = folds(6, st.sampled_from(["x", "y"]).map(user))
+
+
+@settings(max_examples=1_000)
+@given(TALKS, st.lists(SHORT_FOLDS, max_size=5), st.sets(st.integers(0, 5), max_size=3))
+def test_nothing_is_hidden_that_was_not_chosen(said, made, kept):
+    """Whatever the folds are that are there already."""
+    view = view_of(numbered(*said)).with_folds(made)
+
+    after = folding_runs(view, set(range(len(view))) - kept)
+
+    shown = [item[2:] for item in after.items]
+    assert all(item[2:] in shown for at, item in enumerate(view.items) if at in kept)

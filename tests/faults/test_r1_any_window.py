@@ -7,6 +7,8 @@ Policies and requests that are wrong are found by the same tools: those are the 
 """
 
 import json
+from importlib import import_module
+from importlib.util import find_spec
 from random import Random
 
 import msgspec
@@ -15,8 +17,9 @@ import pytest
 import random_histories as made
 import random_windows as windows
 from faults import window_judge as judge
-from faults.tier import pick
+from faults.tier import need, pick
 from holdfast.entries import Fold
+from holdfast.errors import DoesNotFit
 from holdfast.messages import Message, Role
 from holdfast.providers import prepare
 from holdfast.providers.anthropic import AnthropicWire
@@ -31,6 +34,7 @@ from holdfast.window.render import Rendered, Shown, render
 WINDOWS = pick(600, 20_000)
 ROUNDS = 3
 POLICIES = judge.policies()
+MISSING = "" if find_spec("holdfast.window.fit") else "there is no holdfast.window.fit"
 WIRES = {
     "anthropic": [AnthropicWire("claude-sonnet-4-5"), AnthropicWire("claude-3-haiku-20240307")],
     "openai-chat": [OpenAIChatWire("gpt-4.1"), OpenAIChatWire("gpt-5")],
@@ -92,7 +96,7 @@ def test_every_window_is_accepted(api):
             assert not found, f"{where}: {found[0]}"
             situation = windows.situation(random, view)
             plan = policy.plan(view, situation)
-            for fold in judge.carried_out(plan, view, situation, random):
+            for fold in judge.carried_out(plan, situation, random):
                 log.append((log[-1][0] + 1, fold))
                 view.add(*log[-1])
             grown(view, log, random)
@@ -124,7 +128,7 @@ def test_no_policy_does_what_none_may(policy):
 
             plan = policy.plan(view, situation)
 
-            folds = judge.carried_out(plan, view, situation, random)
+            folds = judge.carried_out(plan, situation, random)
             found = judge.wrongs(view, situation, plan, folds)
             assert not found, f"seed {seed}, round {turn}: {found[0]}"
             assert policy.plan(view, situation) == plan, f"seed {seed}: not the same again"
@@ -144,9 +148,42 @@ def test_no_turn_goes_that_there_is_room_for(policy):
 
         plan = policy.plan(view, situation)
 
-        folds = judge.carried_out(plan, view, situation, random)
+        folds = judge.carried_out(plan, situation, random)
         found = judge.too_deep(view, situation, plan, folds)
         assert not found, f"seed {seed}: {found[0]}"
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+def test_what_is_made_to_fit_fits(policy):
+    """By its own count and ours, with the margin; or DoesNotFit names what does not.
+
+    What fits as it is never raises it.
+    """
+    need(MISSING)
+    for seed in range(WINDOWS):
+        random, _, view = folded(seed)
+        situation = windows.situation(random, view)
+
+        plan, error = fitted(policy, view, situation)
+
+        if error is not None:
+            assert error.what and error.tokens > error.tokens_max >= 0, f"seed {seed}: {error!r}"
+            assert situation.over, f"seed {seed}: it fits"
+            continue
+        folds = judge.carried_out(plan, situation, random)
+        used = judge.sent_tokens(view.with_folds(folds), situation)
+        room = situation.limit - situation.margin
+        assert used <= room + len(folds), f"seed {seed}: {used} tokens for {room}"
+        found = judge.wrongs(view, situation, plan, folds)
+        assert not found, f"seed {seed}: {found[0]}"
+
+
+def fitted(policy, view, situation):
+    """The plan after which it fits, or the error that says that none does."""
+    try:
+        return import_module("holdfast.window.fit").fitting(policy, view, situation), None
+    except DoesNotFit as error:
+        return None, error
 
 
 # The controls
@@ -187,7 +224,7 @@ def test_control_a_policy_that_does_what_none_may_is_found(wrong):
         if view.items:
             situation = windows.situation(random, view)
             plan = policy.plan(view, situation)
-            folds = judge.carried_out(plan, view, situation, random)
+            folds = judge.carried_out(plan, situation, random)
             found += judge.wrongs(view, situation, plan, folds)
 
     assert any(wrong in each for each in found)
@@ -232,9 +269,7 @@ def test_control_a_view_that_counts_wrong_is_found(monkeypatch):
         random, _, view = folded(seed)
         situation = windows.situation(random, view)
         plan = judge.OldestFirst().plan(view, situation)
-        found += judge.wrongs(
-            view, situation, plan, judge.carried_out(plan, view, situation, random)
-        )
+        found += judge.wrongs(view, situation, plan, judge.carried_out(plan, situation, random))
 
     assert any("and the plan says" in each for each in found)
 

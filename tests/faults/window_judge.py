@@ -1,7 +1,7 @@
 """What a policy may not do, written down as questions about its plan and what comes of it.
 
-`policies()` lists all that there are, and a small one of our own. `wrongs` knows nothing of how
-they decide: it has the view and the situation before, the plan, and the view with its folds.
+`policies()` lists all that there are, and a small one of our own. `wrongs` and `too_deep` know
+nothing of how they decide: they have the view and the situation before, the plan, and its folds.
 """
 
 from importlib import import_module
@@ -31,32 +31,26 @@ class OldestFirst:
     name = "oldest-first"
 
     def plan(self, view, situation):
-        if not is_due(situation):
-            return nothing(self.name, situation, "not due")
+        plan = nothing(self.name, situation, "not due, or nothing can go")
+        asked = [item.turn for item in view.items if is_request(item)]
         gone = []
-        plan = nothing(self.name, situation, "nothing can go")
-        asked = [item.turn for item in view.items if _is_request(item)]
-        for group in view.groups():
+        for group in view.groups() if is_due(situation) else ():
             if plan.tokens_after <= goal(situation) or group.turn >= max(asked, default=0):
                 break
             if group.turn:
                 gone += range(group.start, group.stop)
-                plan = self._without(view, gone, situation)
+                plan = self._left_out(view, gone, situation)
         return plan
 
-    def _without(self, view, gone, situation):
-        """The plan to leave these items out, and what is really left then."""
-        gone = [place for place in gone if view.items[place].message.role is not Role.SYSTEM]
-        steps = [
-            drop(view, start, stop, situation, "old") for start, stop in runs(view.items, gone)
-        ]
+    def _left_out(self, view, gone, situation):
+        """The plan to leave these items out, with what is really left then."""
+        free = [place for place in gone if view.items[place].message.role is not Role.SYSTEM]
+        steps = [drop(view, *run, situation, "old") for run in runs(view.items, free)]
         plan = planned(self.name, situation, steps, "down to the target")
         left = now(situation, view.with_folds(apply(plan))).used
-        return (
-            plan.replace(tokens_after=left)
-            if left < situation.used
-            else nothing(self.name, situation, "it would not get smaller")
-        )
+        if left >= situation.used:
+            return nothing(self.name, situation, "it would not get smaller")
+        return plan.replace(tokens_after=left)
 
 
 def policies():
@@ -68,7 +62,7 @@ def policies():
     return found
 
 
-def carried_out(plan, view, situation, random):
+def carried_out(plan, situation, random):
     """The folds of a plan, with summaries that nobody would want to read."""
     texts = [
         random.choice(("", " ", "In short.", "word " * 3_000, "\x00")) for _ in plan.to_summarize
@@ -78,17 +72,26 @@ def carried_out(plan, view, situation, random):
 
 def is_due(situation):
     """Whether there is a reason to make the window smaller."""
-    budget = situation.budget
+    budget, fill = situation.budget, situation.fill
     if situation.trigger in ("manual", "overflow") or situation.over:
         return True
-    return situation.fill >= budget.start or (
-        budget.pressure == 0 and situation.fill > budget.target
-    )
+    return fill >= budget.start or (budget.pressure == 0 and fill > budget.target)
 
 
 def goal(situation):
     """Below so many tokens nobody has to go."""
     return int(situation.limit * situation.budget.target)
+
+
+def is_request(item):
+    """Whether it is what a user asked, or stands for it."""
+    return item.message.starts_turn
+
+
+def sent_tokens(view, situation):
+    """What a request has that is made of the view, counted anew."""
+    counted = sum(count(message) for message in view.rendered().messages)
+    return situation.base + situation.tokens(counted)
 
 
 def wrongs(view, situation, plan, folds):
@@ -105,28 +108,17 @@ def wrongs(view, situation, plan, folds):
     return found + _lost(view, after)
 
 
-def sent_tokens(view, situation):
-    """What a request has that is made of the view, counted anew."""
-    counted = sum(count(message) for message in view.rendered().messages)
-    return situation.base + situation.tokens(counted)
-
-
 def _lost(view, after):
     """What is never left out: what the system says, and what has to be answered."""
     shown = {item.message.id for item in after.items}
     said = [item.message for item in view.items if item.fold is None]
-    asked = [item.message for item in view.items if _is_request(item)]
     told = [each for each in said if each.role is Role.SYSTEM and not each.results]
-    lasting = told + asked[-1:]
+    asked = [item.message for item in view.items if is_request(item)]
     return [
         f"the {message.role}'s message is lost"
-        for message in lasting
+        for message in told + asked[-1:]
         if message.id not in shown and not any(id.startswith(f"{message.id}:") for id in shown)
     ]
-
-
-def _is_request(item):
-    return item.fold is None and item.message.starts_turn
 
 
 def unpaired(messages):
@@ -146,20 +138,27 @@ def unpaired(messages):
 def too_deep(view, situation, plan, folds):
     """Whether a turn was left out that there was room for, in words.
 
-    With the newest turn that went, more would be left than the plan aims at.
+    With the newest turn that went, more would be left than the plan aims at. Who takes single
+    messages, or calls of the current turn once all others are gone, may have to take one that is
+    larger than what was too much: then more would be left with that one.
     """
-    after = view.with_folds(folds)
-    shown = {item.message.id for item in after.items}
-    gone = {item.turn for item in view.items if _is_request(item) and item.message.id not in shown}
+    shown = {item.message.id for item in view.with_folds(folds).items}
+    asked = [item for item in view.items if is_request(item)]
+    gone = {item.turn for item in asked if item.message.id not in shown}
     if plan.by in _KEEPS_TURNS:
         kept = view.turn - max(1, situation.budget.keep_turns)
         return [f"turn {turn} is one to be kept" for turn in gone if turn > kept]
     if not gone:
         return []
     aim = plan.numbers.get("goal", goal(situation))
-    newest = view.with_folds(_without(max(gone), view, folds))
-    used = sent_tokens(newest, situation) + len(folds) + 1  # each step is rounded
-    return [] if used > aim else [f"with turn {max(gone)} there would be {used} of {aim} tokens"]
+    tried = [_without(max(gone), view, folds)]
+    latest = {item.first for item in view.items if item.turn == view.turn}
+    if plan.by == "budget" or any(fold.first in latest for fold in folds):
+        tried += [[fold for fold in folds if fold is not each] for each in folds]
+    used = [sent_tokens(view.with_folds(less), situation) for less in tried]
+    if max(used) + len(folds) + 1 > aim:  # each step is rounded
+        return []
+    return [f"with turn {max(gone)} there would be {used[0]} of {aim} tokens"]
 
 
 def _without(turn, view, folds):
@@ -177,8 +176,5 @@ def _without(turn, view, folds):
 
 
 def _fold_of(items, fold):
-    return Fold(
-        first=items[0].first,
-        last=max(item.last for item in items),
-        replacement=fold.replacement,
-    )
+    last = max(item.last for item in items)
+    return Fold(first=items[0].first, last=last, replacement=fold.replacement)

@@ -123,18 +123,28 @@ def planned(
 def runs(items: Sequence[Item], chosen: Iterable[int]) -> list[tuple[int, int]]:
     """The places in `chosen`, put together where they stand side by side: [start, stop) each.
 
-    An item that stands for messages among which others are shown (a fold with something open in
-    it) is left out: folding it would hide those too.
+    An item is left out if folding it would hide one that is not chosen: if it stands for messages
+    among which others are shown (a fold with something open in it), or where folds overlap.
     """
     found: list[tuple[int, int]] = []
     for index in sorted(set(chosen)):
         if index + 1 < len(items) and items[index + 1].first <= items[index].last:
             continue
-        if found and found[-1][1] == index:
+        if found and found[-1][1] == index and not _hides_before(items, found[-1][0], index):
             found[-1] = (found[-1][0], index + 1)
-        else:
+        elif not _hides_before(items, index, index):
             found.append((index, index + 1))
     return found
+
+
+def _hides_before(items: Sequence[Item], start: int, last: int) -> bool:
+    """Whether a fold of items[start] to items[last] would cover one that stands before them."""
+    before = start - 1
+    while before >= 0 and items[before].first == items[start].first:
+        if items[before].last <= items[last].last:
+            return True
+        before -= 1
+    return False
 
 
 def drop(view: View, start: int, stop: int, situation: Situation, why: str) -> Step:
