@@ -76,6 +76,7 @@ def test_prompts_are_compared_from_the_beginning():
     assert common([1, 2], [1, 2, 3]) == 2
     assert common([1, 2, 3], [1, 9, 3]) == 1
     assert common([1, 2, 3], [1, 2]) == 2
+    assert common([[1], [2]], [[1], [3]]) == 1  # equal, though not the same objects
 
 
 def test_summaries_are_paid_for(talk):
@@ -118,21 +119,32 @@ def test_trimming_without_folds_is_trimming_with_folds(talk, limit):
     assert vars(short) == picture(folded) | {"window": limit, "samples": folded.samples}
 
 
-def test_a_turn_that_is_too_large_is_trimmed_inside():
-    """Its first message and its last call stay, and the calls between go with their results."""
-    messages = [Message.user("Look it all up.")]
-    for number in range(8):
+def looked_up(*sizes):
+    """A turn with a call for each size, so many words as its result, and a short turn behind it."""
+    messages = [Message.user(f"Look up all of these, please, each by itself: {WORDS}, {WORDS}.")]
+    for number, size in enumerate(sizes):
         call = ToolCall(id=f"c{number}", name="look", arguments="{}")
-        messages += [Message.assistant(None, [call]), Message.tool("row " * 100, call.id)]
-    large = talk_of("large", [*messages, Message.assistant("Done.")])
+        messages += [Message.assistant(None, [call]), Message.tool("row " * size, call.id)]
+    messages += [Message.assistant("Done."), Message.user("Thanks."), Message.assistant("Oh.")]
+    return talk_of("looked-up", messages)
 
-    folded = replay(large, Fit(), 400)
 
-    assert folded.worst_fill <= 1
-    assert vars(replay_sliding(large, 400, trim_to(400))) == picture(folded) | {
-        "window": 400,
-        "samples": folded.samples,
-    }
+@pytest.mark.parametrize(
+    ("sizes", "worst"),
+    [
+        pytest.param([100] * 14, 500, id="the calls between go with their results"),
+        pytest.param([100] * 10 + [700], 900, id="the last call stays though it does not fit"),
+    ],
+)
+def test_a_turn_that_is_too_large_is_trimmed_inside(sizes, worst):
+    """Its first message and its last call stay; with folds or without, to the token."""
+    large = looked_up(*sizes)
+
+    folded = replay(large, Fit(), 500)
+    short = replay_sliding(large, 500, trim_to(500))
+
+    assert worst - 200 < short.worst <= worst
+    assert vars(short) == picture(folded) | {"window": 500, "samples": 1}
 
 
 def test_fixed_steps_go_from_the_start_to_the_target(talk):
