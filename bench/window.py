@@ -189,7 +189,9 @@ def judge(bars: Bars, window: int, compared: Compared) -> None:
     if window in COST_MAX:
         bars.most("cost against trim to fit at the same mean fill", ours.ratio, COST_MAX[window])
     bars.least("mean fill", ours.whole.fill, FILL_MIN)
-    bars.most("cost against the least that is possible", compared.against_optimum, OPTIMUM_MAX)
+    bars.most(
+        "cost against the bound of the offline optimum", compared.against_optimum, OPTIMUM_MAX
+    )
     for steps in STEPS:
         facts = compared.results[steps.name].whole.retention[-1]
         bars.least(f"facts that are shown, as {steps.name}", ours.whole.retention[-1], facts)
@@ -239,7 +241,7 @@ def timed(bars: Bars, talks: Sequence[Talk], rounds: int) -> list[str]:
     bars.most("a message more, added and rendered, us", found.message_us, MESSAGE_US_MAX)
     bars.most(f"a plan of {found.steps} steps, ms", found.plan_ms, PLAN_MS_MAX)
     print(f"  the same plan once more, ms {found.plan_again_ms:.2f}")
-    print(f"  a plan that there is nothing to do, ms {found.no_plan_ms:.3f}")
+    print(f"  a plan that there is nothing to do, ms {found.plan_idle_ms:.3f}")
     pace = found.raw_ms / found.counted_ms
     bars.least("counting, against the tokeniser alone", pace, COUNTING_MIN)
     return [f"{found.message_us:.0f} us a message, {found.plan_ms:.1f} ms a plan"]
