@@ -3,7 +3,7 @@
 Such a message is `synthetic`: nobody said it, and it begins no turn.
 """
 
-from holdfast.messages import Message, Result
+from holdfast.messages import Message, Result, Role
 
 TIMED_OUT = "[This response was interrupted due to a timeout]"
 COMPACTED = "[Compacted Summary]\n"
@@ -44,7 +44,7 @@ def folded(turns: int, before: Message) -> Message:
     """In the place of turns that are folded without a summary: the last said before `before`."""
     count = "1 earlier turn" if turns == 1 else f"{turns} earlier turns"
     return Message(
-        "user",
+        Role.USER,
         FOLDED.format(count=count),
         id=f"{before.id}:folded:{turns}",  # other words, another id: counts are kept by it
         timestamp=before.timestamp,
@@ -56,7 +56,7 @@ def notified(turns: int, by: str, before: Message) -> Message:
     """The same for a model that is to know who did it, and why."""
     count = "1 earlier turn is" if turns == 1 else f"{turns} earlier turns are"
     return Message(
-        "user",
+        Role.USER,
         NOTIFIED.format(count=count, by=by),
         id=f"{before.id}:notified:{turns}:{by}",
         timestamp=before.timestamp,
@@ -67,7 +67,7 @@ def notified(turns: int, by: str, before: Message) -> Message:
 def folded_result(message: Message, result: Result, index: int) -> Message:
     """In the place of a result that is folded while its call is shown."""
     return Message(
-        "tool",
+        Role.TOOL,
         FOLDED_RESULT,
         tool_call_id=result.call_id,
         name=result.name,
