@@ -86,7 +86,7 @@ class BudgetPolicy(Value, frozen=True, kw_only=True):
         self, view: View, items: Sequence[Item], situation: Situation
     ) -> Iterator[set[int]]:
         """What may leave, in the order in which it does; a pair leaves together."""
-        pairs = Pairs(items)
+        pairs = Pairs(view)
         stays = kept(view, items, pairs, situation.budget)
         free = [p for p in range(len(items)) if not stays.has(p) and not is_note(items[p])]
         groups = {min(group): group for group in (pairs.with_all((p,)) for p in free)}

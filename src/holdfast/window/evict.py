@@ -87,38 +87,47 @@ def _candidates(
     view: View, items: Sequence[Item], situation: Situation, is_deep: bool
 ) -> Iterator[set[int]]:
     """What may go, in the order in which it goes; a pair goes together."""
-    pairs = Pairs(items)
+    pairs = Pairs(view)
     stays = kept(view, items, pairs, situation.budget)
-    turns = [range(group.start, group.stop) for group in view.groups() if group.turn < view.turn]
-    taken: set[int] = set()
-
-    def whole(places: Iterator[int]) -> Iterator[set[int]]:
-        if more := pairs.with_all(places) - taken:
-            taken.update(more)
-            yield more
-
-    for turn in turns:
-        yield from whole(place for place in turn if _is_free(items, place, stays))
+    yield from old_turns(view, items, pairs, stays)
     if not is_deep:
         return
-    for turn in turns:
-        yield from whole(p for p in turn if p not in stays.locked and not _is_told(items[p]))
+    yield from latest_turns(view, items, pairs, stays)
     for place, item in enumerate(items):
         if is_summary(item) and place not in stays.locked:
-            yield from whole(iter((place,)))
+            yield pairs.with_all((place,))
     current = next((g for g in view.groups() if g.turn == view.turn), None)
     for group in pairs.answered(current.start, current.stop) if current else ():
         if stays.locked.isdisjoint(group):
-            yield from whole(iter(group))
+            yield set(group)
 
 
-def _is_free(items: Sequence[Item], place: int, stays: Kept) -> bool:
-    return not stays.has(place) and not _is_told(items[place])
+def old_turns(view: View, items: Sequence[Item], pairs: Pairs, stays: Kept) -> Iterator[set[int]]:
+    """The turns that may go before others, the oldest first."""
+    return _free(view, items, pairs, stays.locked | stays.recent)
 
 
-def _is_told(item: Item) -> bool:
-    """Whether it stands for what has gone already: a note goes with its neighbours, or stays."""
-    return is_note(item) or is_summary(item)
+def latest_turns(
+    view: View, items: Sequence[Item], pairs: Pairs, stays: Kept
+) -> Iterator[set[int]]:
+    """The turns that would rather be kept, the oldest first, but for the one that is running."""
+    return _free(view, items, pairs, stays.locked)
+
+
+def _free(
+    view: View, items: Sequence[Item], pairs: Pairs, stays: frozenset[int]
+) -> Iterator[set[int]]:
+    """What may go of each turn before the current one. What stands for what has gone already goes
+    with its neighbours, or stays."""
+    for group in view.groups():
+        if group.turn < view.turn:
+            free = {
+                place
+                for place in range(group.start, group.stop)
+                if place not in stays and not (is_note(items[place]) or is_summary(items[place]))
+            }
+            if free:
+                yield pairs.with_all(free)
 
 
 def proactive(total: int, reserve: int, context: int) -> int:

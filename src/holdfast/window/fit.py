@@ -108,7 +108,10 @@ def too_large(view: View, situation: Situation) -> DoesNotFit:
         tokens = situation.tokens(sum(items[place].tokens for place in results))
         sizes.append((tokens, f"the {len(results)} results of this turn together"))
     tokens, what = max(sizes, key=lambda each: each[0])
-    return DoesNotFit(what, tokens, max(0, room - (situation.used - tokens)))
+    left = max(0, room - (situation.used - tokens))
+    if tokens <= left:  # as when the margin alone is more than fits
+        return DoesNotFit("the request", situation.used + situation.margin, situation.limit)
+    return DoesNotFit(what, tokens, left)
 
 
 def _name(item: Item, is_last_request: bool) -> str:

@@ -46,9 +46,9 @@ def kept(
 def is_request(item: Item) -> bool:
     """Whether it is what a user asked, perhaps shortened."""
     message = item.message
-    if message.synthetic == "shortened" and message.role is Role.USER:
-        return not message.results
-    return message.starts_turn
+    if message.role is not Role.USER:
+        return False
+    return message.starts_turn or (message.synthetic == "shortened" and not message.results)
 
 
 def is_note(item: Item) -> bool:
@@ -59,7 +59,9 @@ def is_note(item: Item) -> bool:
 def is_summary(item: Item) -> bool:
     """Whether it sums up what is not shown."""
     message = item.message
-    return message.synthetic == "summary" and not message.tool_calls and not message.results
+    if message.synthetic != "summary":
+        return False
+    return not message.tool_calls and not message.results
 
 
 def turns_shown(items: Sequence[Item]) -> int:

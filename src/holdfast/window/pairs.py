@@ -4,65 +4,41 @@ One of them must not go without the others: a call without its result is taken f
 and a result without its call is no result.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from holdfast.messages import Message, Role
-from holdfast.window.view import Item
+from holdfast.window.view import View
 
 
 class Pairs:
-    """What belongs together among items. Each belongs to one group, most to one of their own."""
+    """What belongs together among the items of a view."""
 
-    def __init__(self, items: Sequence[Item]) -> None:
-        self._items = items
-        self._parent = list(range(len(items)))
-        self._members: dict[int, list[int]] = {}
-        self._find()
+    def __init__(self, view: View) -> None:
+        self._pairs = view.pairs()
+        self._groups: dict[int, list[int]] = {}  # of a place that is not alone: all, with itself
+        for pair in self._pairs:
+            for place in pair.results:
+                self._join(pair.caller, place)
 
     def with_all(self, places: Iterable[int]) -> set[int]:
         """These places, and all that cannot go without them."""
-        found: set[int] = set()
-        for place in places:
-            if place not in found:
-                found.update(self._members[self._root(place)])
+        found = set(places)
+        for place in tuple(found):
+            if group := self._groups.get(place):
+                found.update(group)
         return found
 
     def answered(self, start: int, stop: int) -> list[tuple[int, ...]]:
         """The calls that begin in items[start:stop] and have all their results, with these."""
-        groups = [self._members[place] for place in range(start, stop) if place in self._members]
-        return [tuple(group) for group in groups if self._is_answered(group)]
-
-    def _find(self) -> None:
-        callers: dict[str, int] = {}  # the latest that made a call of this id
-        last: int | None = None  # what a result without an id answers
-        for place, item in enumerate(self._items):
-            for id in _answers(item.message):
-                owner = last if id is None else callers.get(id)
-                if owner is not None:
-                    self._join(owner, place)
-            if item.message.role.canonical is Role.ASSISTANT and item.message.calls:
-                callers.update((call.id, place) for call in item.message.calls)
-                last = place
-        for place in range(len(self._items)):
-            self._members.setdefault(self._root(place), []).append(place)
+        groups = {
+            tuple(sorted(self._groups.get(pair.caller, (pair.caller,)))): pair.is_answered
+            for pair in self._pairs
+            if start <= pair.caller < stop
+        }
+        return [group for group, is_answered in groups.items() if is_answered]
 
     def _join(self, one: int, other: int) -> None:
-        first, second = sorted((self._root(one), self._root(other)))
-        self._parent[second] = first  # the root is the first of all
-
-    def _root(self, place: int) -> int:
-        while (parent := self._parent[place]) != place:
-            self._parent[place] = self._parent[parent]
-            place = parent
-        return place
-
-    def _is_answered(self, group: list[int]) -> bool:
-        messages = [self._items[place].message for place in group]
-        calls = {call.id for message in messages for call in message.calls}
-        answers = [id for message in messages for id in _answers(message)]
-        return bool(calls) and (calls <= set(answers) or answers.count(None) >= len(calls))
-
-
-def _answers(message: Message) -> tuple[str | None, ...]:
-    """The ids of the calls whose results a message holds; None for a result that names none."""
-    return tuple(result.call_id for result in message.results)
+        group = self._groups.setdefault(one, [one])
+        more = self._groups.get(other, [other])
+        if group is not more:
+            group += more
+            self._groups.update(dict.fromkeys(more, group))

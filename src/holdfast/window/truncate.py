@@ -50,6 +50,6 @@ def old(view: View, situation: Situation, keep_turns: int | None) -> list[int]:
     """The places of what is neither in the turns to be kept nor locked; notes alone are nothing."""
     items = view.items
     turns = situation.budget.keep_turns if keep_turns is None else keep_turns
-    stays = kept(view, items, Pairs(items), situation.budget, max(1, turns))
+    stays = kept(view, items, Pairs(view), situation.budget, max(1, turns))
     chosen = [place for place in range(len(items)) if not stays.has(place)]
     return chosen if any(not is_note(items[place]) for place in chosen) else []

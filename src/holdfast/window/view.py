@@ -60,6 +60,17 @@ class Group(NamedTuple):
     tokens: int
 
 
+class Paired(NamedTuple):
+    """A message with calls and the results that are shown of them, by their places among items.
+
+    `is_answered` tells whether each of its calls has a result, shown or not.
+    """
+
+    caller: int
+    results: tuple[int, ...]
+    is_answered: bool
+
+
 class _Said:
     """A message of the log, and what it belongs to."""
 
@@ -181,15 +192,40 @@ class View:
     def groups(self) -> tuple[Group, ...]:
         """The items by turns, in order."""
         found: list[Group] = []
-        start = tokens = 0
+        turn, start, tokens = 0, 0, 0
         for index, item in enumerate(self._items):
-            if index and item.turn != self._items[start].turn:
-                found.append(Group(self._items[start].turn, start, index, tokens))
-                start, tokens = index, 0
+            if item.turn != turn:
+                if index > start:
+                    found.append(Group(turn, start, index, tokens))
+                turn, start, tokens = item.turn, index, 0
             tokens += item.tokens
         if self._items:
-            found.append(Group(self._items[start].turn, start, len(self._items), tokens))
+            found.append(Group(turn, start, len(self._items), tokens))
         return tuple(found)
+
+    def pairs(self) -> tuple[Paired, ...]:
+        """The messages with calls that are shown, each with the results that are."""
+        places = {
+            item.first: place
+            for is_fold in (True, False)  # a message that is shown beside its fold is the message
+            for place, item in enumerate(self._items)
+            if (item.fold is not None) is is_fold
+        }
+        results: dict[int, list[int]] = {}
+        callers: dict[int, _Said] = {}
+        for said in self._said:
+            if said.calls and (at := places.get(said.seq)) is not None:
+                results[at], callers[at] = [], said
+            for answer in said.answers:
+                if answer.caller is None or (place := places.get(said.seq)) is None:
+                    continue
+                caller = places.get(answer.caller.seq)
+                if caller in results and place not in results[caller]:
+                    results[caller].append(place)
+        return tuple(
+            Paired(caller, tuple(found), not callers[caller].open)
+            for caller, found in results.items()
+        )
 
     # The log
 
@@ -290,7 +326,8 @@ class View:
         standing = self._standing_for(said.seq)
         answered = {result.call_id for each in standing for result in results_of(each)}
         for answer in said.answers:
-            is_missed = answer.is_first and answer.call_id not in answered
+            ids = (answer.call_id, answer.result.call_id)  # a result need not name its call
+            is_missed = answer.is_first and answered.isdisjoint(ids)
             if is_missed and self._has_call(answer):
                 note = folded_result(said.message, answer.result, answer.place)
                 yield Item(note, self.count(note), said.seq, said.seq, said.turn)
