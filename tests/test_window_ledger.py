@@ -139,15 +139,15 @@ def test_keeping_counts_costs_almost_nothing():
         for message in messages:
             count(message)
 
-    pairs = [(timed(bare), timed(kept)) for _ in range(15)]
+    shares = sorted(timed(bare) / timed(kept) for _ in range(31))
 
-    assert min(pair[0] for pair in pairs) >= 0.9 * min(pair[1] for pair in pairs)
+    assert shares[15] >= 0.9
 
 
 def timed(run):
-    start = time.perf_counter()
+    start = time.process_time()
     run()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 # ---- reports and estimates ----
@@ -251,6 +251,48 @@ def test_the_newest_message_has_what_the_prompt_grew_by():
     assert ledger.message(MODEL, "m2") == 63
     assert ledger.message("another", "m2") is None
     assert ledger.message(MODEL, "m3") is None
+
+
+def test_a_prompt_that_became_shorter_says_nothing_of_the_newest_message():
+    """S3-21: something else was taken out of it."""
+    ledger = Ledger()
+    ledger.report(MODEL, 1_000, Usage(1_000, 100))
+    ledger.report(MODEL, 900, Usage(900, 10), newest="m2")
+
+    assert ledger.message(MODEL, "m2") is None
+
+
+def test_an_answer_belongs_to_its_own_report():
+    """S3-18: the next report holds it already."""
+    ledger = Ledger()
+    ledger.report(MODEL, 1_000, Usage(1_000, 700), answer=reply(500), count=words)
+    ledger.report(MODEL, 1_500, Usage(1_700, 0))
+
+    assert ledger.estimate(MODEL, 1_600).tokens == 1_800
+
+
+def test_what_was_written_has_a_margin_too():
+    """S3-18: it is reported, but not yet as part of a prompt."""
+    ledger = Ledger()
+    ledger.report(MODEL, 1_000, Usage(1_000, 500), answer=reply(50), count=words)
+
+    assert ledger.estimate(MODEL, 1_050, stated=0.1).margin == 50
+
+
+def test_what_is_not_certain_teaches_less():
+    """S3-21: what went while more came, and what was thought, may or may not be in the report."""
+
+    def scale(changed=None, answer=None):
+        ledger = Ledger()
+        usage = Usage(1_000, 900, reasoning=890) if answer else Usage(1_000, 0)
+        ledger.report(MODEL, 1_000, usage, answer=answer, count=words)
+        known = 1_900 if answer else 1_000
+        more = words(answer) if answer else 0
+        ledger.report(MODEL, 2_000 + more, Usage(known + 1_300, 0), changed=changed)
+        return ledger.scale(MODEL)
+
+    assert 1.0 < scale(changed=30_000) < scale()
+    assert 1.0 < scale(answer=reply(0, thinking=3, calls=True)) < scale()
 
 
 @pytest.mark.parametrize("usage", [Usage(), Usage(0, 0), Usage(None, 7), Usage(0, None)])
@@ -502,6 +544,18 @@ def test_a_baseline_is_known_before_the_first_call():
     assert ledger.spent == Usage()
 
 
+def test_a_request_that_was_too_long_tells_how_long():
+    """S3-22: what a refusal says of the prompt is as good as a report; nothing was spent."""
+    ledger = Ledger()
+    ledger.calibrate(MODEL, 150_000, 205_000)
+
+    assert ledger.estimate(MODEL, 150_000) == (205_000, 0, 205_000)
+    assert ledger.estimate(MODEL, 140_000).tokens < 195_000
+    assert (ledger.spent, ledger.last) == (Usage(), None)
+    with pytest.raises(InvalidInput):
+        ledger.calibrate(MODEL, 150_000, -1)
+
+
 # ---- accounts ----
 
 
@@ -547,15 +601,16 @@ def test_each_turn_begins_at_nothing():
 
 
 def test_reverting_cuts_the_turns():
-    """S2-67: what comes after the turn is accounted for no more, and no old report holds."""
+    """S2-67: what comes after the turn is accounted for no more. What was reported helps still."""
     ledger = Ledger()
     for tokens in (100, 200, 300):
-        ledger.report(MODEL, tokens, Usage(tokens + 7, 10))
+        ledger.report(MODEL, tokens, Usage(tokens + 70, 10))
         ledger.end_turn()
     ledger.revert(1)
 
-    assert [turn.prompt for turn in ledger.turns] == [107]
-    assert ledger.estimate(MODEL, 100).reported == 0
+    assert [turn.prompt for turn in ledger.turns] == [170]
+    assert ledger.estimate(MODEL, 200).tokens > 250
+    assert (ledger.last, ledger.context(MODEL, 1_000).is_reported) == (None, False)
     with pytest.raises(InvalidInput, match="turns"):
         ledger.revert(-1)
 
@@ -614,6 +669,16 @@ def test_clearing_begins_anew():
     assert (ledger.last, ledger.turns, ledger.turn) == (None, (), TurnUsage())
     assert (ledger.spent, ledger.scale(MODEL)) == (spent, scale)
     assert ledger.context(MODEL, 10_000).total_tokens == 0
+
+
+def test_clearing_forgets_the_messages():
+    """S3-20: what was reported of them one by one too."""
+    ledger = Ledger()
+    answer = reply(5)
+    ledger.report(MODEL, 10, Usage(10, 5), answer=answer, count=words)
+    ledger.clear()
+
+    assert ledger.message(MODEL, answer.id) is None
 
 
 # ---- restarts ----

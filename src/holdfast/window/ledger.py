@@ -112,13 +112,14 @@ class Ledger:
             if usage.output:
                 reported[answer.id] = usage.output
 
-    def calibrate(self, model: str, counted: int, baseline: int, *, tools: int = 0) -> None:
-        """A request of nothing but what is counted as `counted` has `baseline` tokens.
+    def calibrate(self, model: str, counted: int, tokens: int, *, tools: int = 0) -> None:
+        """A request that is counted as `counted` has `tokens`, though nobody answered it.
 
-        See `baseline_of`: the system prompt and the tools are then known before the first call.
+        That is known from a probe (`baseline_of`: the system prompt and the tools, before the first
+        call), or from the refusal of a request that was too long.
         """
         request = Counted(counted, tools).check()
-        self._known.setdefault(model, Known()).take(request, Counted(baseline).check().all, None)
+        self._known.setdefault(model, Known()).take(request, Counted(tokens).check().all, None)
 
     def replay(self, entries: Iterable[Entry], count: Count) -> None:
         """What the calls in a log have reported, in order.
@@ -245,11 +246,15 @@ class Ledger:
         return ContextUsage(model=model, context_limit=limit, prompt_tokens=used, turns=turns)
 
     def revert(self, turns: int) -> None:
-        """Only the first `turns` turns are left; what calls reported holds no more."""
+        """Only the first `turns` turns are left, and the context is not that of the last call.
+
+        What was reported still helps: what is gone is taken off as if it were folded.
+        """
         if type(turns) is not int or turns < 0:
             raise InvalidInput("turns", f"is a whole number from 0 up, not {turns!r}")
         del self._turns[turns:]
-        self._forget_calls()
+        self._turn = TurnUsage()
+        self._last = None
 
     def clear(self) -> None:
         """The conversation is gone: its counts, turns and reports.
@@ -258,15 +263,10 @@ class Ledger:
         """
         for counts in self._counts.values():
             counts.clear()  # in place: a counter that was given out goes on counting
-        self._reported.clear()
-        self._turns.clear()
-        self._forget_calls()
-
-    def _forget_calls(self) -> None:
         for known in self._known.values():
             known.forget()
-        self._turn = TurnUsage()
-        self._last = None
+        self._reported.clear()
+        self.revert(0)
 
     # JSON
 
