@@ -22,6 +22,7 @@ from window_generated import said
 from holdfast.messages import Message
 from holdfast.providers.tokens import counter, message_tokens
 from holdfast.window import Policy, Situation, View
+from holdfast.window.ledger import Ledger
 
 MESSAGES = 10_000
 MORE = 300
@@ -98,8 +99,6 @@ def _renamed(message: Message, number: int) -> Message:
 
 def fresh_count() -> Callable[[Message], int]:
     """A counter of messages that has counted none yet."""
-    from holdfast.window.ledger import Ledger
-
     return Ledger().counter("o200k", lambda message: message_tokens(message, _o200k))
 
 
