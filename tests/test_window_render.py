@@ -18,7 +18,7 @@ from holdfast import codec
 from holdfast.messages import Message, Role, ToolCall
 from holdfast.notes import BLANK, UNANSWERED
 from holdfast.parts import CallRef, Image, Opaque, Text, Thinking
-from holdfast.window.render import Repair, render
+from holdfast.window.render import Renderer, Repair, render
 
 ROOT = Path(__file__).parent.parent
 CORPUS = Path(os.environ.get("HOLDFAST_CORPUS") or ROOT.parent / "shared" / "corpus")
@@ -381,6 +381,45 @@ def test_whatever_is_stored_can_be_sent(messages):
         for each in message.tool_calls:
             assert (each.output or "") in said
     assert len({m.id for m in outcome.messages}) == len(outcome.messages)
+
+
+def tokens_of(message):
+    """Any number that tells messages apart, a result from what stood in its place among them."""
+    return 3 + len(message.text or "") + 7 * len(message.tool_calls) + 2 * message.is_error
+
+
+@settings(max_examples=500)
+@given(st.lists(MESSAGES, max_size=8), st.sets(st.integers(0, 7)))
+def test_rendering_one_by_one_is_rendering_all(messages, looked_at):
+    """Whenever somebody looks in between: what is shown, what was repaired, and its tokens."""
+    renderer = Renderer(tokens_of)
+
+    for at, message in enumerate(messages):
+        renderer.add(message)
+        if at in looked_at:
+            assert renderer.rendered() == render(messages[: at + 1])
+            assert renderer.total == sum(renderer.tokens)
+
+    whole = render(messages)
+    assert renderer.rendered() == whole
+    assert list(renderer.tokens) == [tokens_of(each) for each in whole.messages]
+    assert renderer.total == sum(renderer.tokens)
+
+
+def test_a_message_more_is_counted_once():
+    """And none that was counted before is counted again, but for the places of results."""
+    counted = []
+    renderer = Renderer(lambda message: counted.append(message.id) or 1)
+    asked, late = asks(call("c1"), call("c2")), Message.tool("late", "c1")
+    for message in (HI, asked, Message.tool("2", "c2")):
+        renderer.add(message)
+    before = (renderer.total, counted.copy())
+
+    renderer.add(late)
+
+    assert before[0] == renderer.total == 4
+    assert counted == [*before[1], late.id]
+    assert len(set(counted)) == len(counted)
 
 
 @pytest.mark.skipif(

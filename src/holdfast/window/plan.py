@@ -7,8 +7,8 @@
 A policy is pure: the same view and situation give the same plan. Only `apply` makes entries of it.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 from holdfast.entries import Fold
 from holdfast.errors import InvalidInput
@@ -105,7 +105,7 @@ def planned(
     situation: Situation,
     steps: Iterable[Step],
     reason: str,
-    numbers: FrozenDict | dict[str, object] = EMPTY,
+    numbers: Mapping[str, Any] = EMPTY,
 ) -> Plan:
     """The plan of these steps, in the order of the log, with its sums."""
     ordered = tuple(sorted(steps, key=lambda step: step.first))
@@ -123,41 +123,43 @@ def planned(
 def runs(items: Sequence[Item], chosen: Iterable[int]) -> list[tuple[int, int]]:
     """The places in `chosen`, put together where they stand side by side: [start, stop) each.
 
-    An item that stands for messages among which others are shown (a fold with something open in
-    it) is left out: folding it would hide those too.
+    An item is left out if folding it would hide one that is not chosen: if it stands for messages
+    among which others are shown (a fold with something open in it), or where folds overlap.
     """
     found: list[tuple[int, int]] = []
     for index in sorted(set(chosen)):
         if index + 1 < len(items) and items[index + 1].first <= items[index].last:
             continue
-        if found and found[-1][1] == index:
+        if found and found[-1][1] == index and not _hides_before(items, found[-1][0], index):
             found[-1] = (found[-1][0], index + 1)
-        else:
+        elif not _hides_before(items, index, index):
             found.append((index, index + 1))
     return found
 
 
-def drop(
-    items: Sequence[Item],
-    start: int,
-    stop: int,
-    situation: Situation,
-    why: str,
-    *,
-    note: bool = True,
-) -> Step:
-    """Show items[start:stop] no more; with `note`, say in their place that they are missing."""
-    gone = items[start:stop]
-    replacement = None
-    if note:
-        turns = len({item.turn for item in gone}) or 1
-        replacement = folded(turns, gone[-1].message)
+def _hides_before(items: Sequence[Item], start: int, last: int) -> bool:
+    """Whether a fold of items[start] to items[last] would cover one that stands before them."""
+    before = start - 1
+    while before >= 0 and items[before].first == items[start].first:
+        if items[before].last <= items[last].last:
+            return True
+        before -= 1
+    return False
+
+
+def drop(view: View, start: int, stop: int, situation: Situation, why: str) -> Step:
+    """Show view.items[start:stop] no more; a note says so, unless that would be longer."""
+    gone = view.items[start:stop]
+    note = folded(gone[-1].turn - gone[0].turn + 1, gone[-1].message)
+    before, after = sum(item.tokens for item in gone), view.count(note)
+    is_noted = after < before
     return Step(
         first=gone[0].first,
         last=max(item.last for item in gone),
         kind="drop",
-        replacement=replacement,
-        tokens_before=situation.tokens(sum(item.tokens for item in gone)),
+        replacement=note if is_noted else None,
+        tokens_before=situation.tokens(before),
+        tokens_after=situation.tokens(after) if is_noted else 0,
         why=why,
     )
 

@@ -24,6 +24,7 @@ it had to change is told in `repairs`; what it made up is marked with `synthetic
 | empty      | a message that says nothing: not shown; a user's that held anything is named      |
 """
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
@@ -106,6 +107,7 @@ class Renderer:
         self._open: dict[int, _Group] = {}  # those that wait for results, by where they start
         self._new: list[_Group] = []  # those that came since the places of results were filled
         self._taken: set[str] = set()
+        self._hash, self._hashed_count = hashlib.sha256(), 0
 
     @property
     def tokens(self) -> Sequence[int]:
@@ -129,6 +131,14 @@ class Renderer:
         ]
         return Rendered(Shown(self._shown, made), (*self._repairs, *unanswered))
 
+    def hashed(self, encode: Callable[[Message], bytes]) -> "hashlib._Hash":
+        """A hash over what is shown, going on from where the last one was taken."""
+        self._fill()
+        for message in self._shown[self._hashed_count :]:
+            self._hash.update(hashlib.sha256(encode(message)).digest())
+        self._hashed_count = len(self._shown)
+        return self._hash.copy()
+
     def _show(self, message: Message) -> None:
         self._shown.append(message)
         if self._count is not None:
@@ -138,6 +148,8 @@ class Renderer:
     def _put(self, group: _Group, place: int, result: Message) -> None:
         """In the place that is kept for the result of a call."""
         index = group.start + 1 + place
+        if index < self._hashed_count:
+            self._hash, self._hashed_count = hashlib.sha256(), 0
         self._shown[index] = result
         if self._count is not None:
             tokens = self._count(result)
@@ -162,23 +174,15 @@ class Renderer:
             self._say(message, role, self._cleaned(message, message.content, role))
 
     def _add_with_tools(self, message: Message, role: Role) -> None:
-        calls = message.tool_calls if role is Role.ASSISTANT else ()
-        if calls and _are_results(calls):
-            calls = ()
+        calls = calls_of(message)
         if calls:
             self._call(message, calls)
         elif message.calls:
             self._repairs += [Repair("misplaced", message.id, call.id) for call in message.calls]
-        if any(call.output is not None for call in message.tool_calls):
-            results, is_said = message.results, True
-        else:  # then a tool's message is the result, and so is a user's that names a call
-            is_result = role is Role.TOOL or (
-                role is Role.USER and message.tool_call_id is not None
-            )
-            results, is_said = (message.results, False) if is_result else ((), True)
+        results = results_of(message)
         for index, result in enumerate(results):
             self._answer(message, result, index)
-        if is_said and not calls and not _repeats(message.content, results):
+        if not calls and says_more(message, results):
             role = Role.USER if role is Role.TOOL else role
             self._say(message, role, self._cleaned(message, message.content, role))
 
@@ -328,6 +332,40 @@ class Renderer:
         self._show(_made(message, Role.USER, content, "orphan", index))
 
 
+def calls_of(message: Message) -> tuple[ToolCall, ...]:
+    """The calls that a message makes, of which some may hold their output already.
+
+    Only the assistant calls. Outputs without arguments only say what came back, whoever holds them.
+    """
+    calls = message.tool_calls
+    if not calls or _CANONICAL[message.role] is not Role.ASSISTANT:
+        return ()
+    are_results = all(call.output is not None and not call.arguments for call in calls)
+    return () if are_results else calls
+
+
+def results_of(message: Message) -> tuple[Result, ...]:
+    """The results that a message holds: outputs, a tool's words, or a user's that name a call."""
+    role = _CANONICAL[message.role]
+    is_result = role is Role.TOOL or (role is Role.USER and message.tool_call_id is not None)
+    return message.results if is_result or _has_outputs(message) else ()
+
+
+def says_more(message: Message, results: tuple[Result, ...]) -> bool:
+    """Whether a message has words beside its results.
+
+    A result may be the words themselves; and beside outputs some programs write them once more.
+    """
+    if not results or not _has_outputs(message):
+        return not results
+    content = message.content
+    return bool(content) and content != "".join(str(result.content) for result in results)
+
+
+def _has_outputs(message: Message) -> bool:
+    return any(call.output is not None for call in message.tool_calls)
+
+
 def _unanswered(message: Message, call: ToolCall, index: int) -> Message:
     """In the place of a result that is not there."""
     return _made(
@@ -336,16 +374,6 @@ def _unanswered(message: Message, call: ToolCall, index: int) -> Message:
         name=call.name,
         is_error=True,
     )
-
-
-def _are_results(calls: tuple[ToolCall, ...]) -> bool:
-    """Whether these only say what came back: outputs without arguments, whoever holds them."""
-    return all(call.output is not None and not call.arguments for call in calls)
-
-
-def _repeats(content: Content, results: tuple[Result, ...]) -> bool:
-    """Whether words are those of the results once more, as some programs write them."""
-    return bool(content) and content == "".join(str(result.content) for result in results)
 
 
 def _holds_more_than_text(content: Content) -> bool:

@@ -14,18 +14,20 @@ hid.
 
 A call and its results go together. A result whose call is hidden is hidden too; one that is hidden
 while its call is shown leaves a note in its place, so that the model does not take the call for one
-that failed.
+that failed. A call or a result that a replacement carries counts as that of the messages for which
+it stands.
 
 A message more costs what that message costs; a fold costs one pass over all.
 """
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from holdfast.entries import Entry, Fold
-from holdfast.messages import Message, Role
+from holdfast.messages import Message, Result, ToolCall
 from holdfast.notes import folded_result
-from holdfast.window.render import Rendered, Renderer
+from holdfast.window.render import Rendered, Renderer, calls_of, results_of, says_more
 
 Count = Callable[[Message], int]
 
@@ -61,36 +63,52 @@ class Group(NamedTuple):
 class _Said:
     """A message of the log, and what it belongs to."""
 
-    __slots__ = ("calls", "message", "owners", "seq", "turn")
+    __slots__ = ("answers", "calls", "has_only_answers", "message", "open", "seq", "turn")
 
     def __init__(self, seq: int, message: Message, turn: int) -> None:
         self.seq = seq
         self.message = message
         self.turn = turn
-        self.calls: dict[str, None] = {}  # of an assistant's message: the ids of its calls
-        self.owners: tuple[_Said, ...] = ()  # of results: the messages that called for them
+        self.calls: tuple[ToolCall, ...] = ()
+        self.open: tuple[int, ...] = ()  # the places of the calls that have no result yet
+        self.answers: tuple[_Answer, ...] = ()
+        self.has_only_answers = False
+
+
+class _Answer(NamedTuple):
+    """A result, the one of this place in its message, and the message that called for it.
+
+    `call_id` is the call's, as the log has it. A second result of a call is not `is_first`: it is
+    not missed when it is hidden.
+    """
+
+    place: int
+    result: Result
+    caller: _Said | None
+    call_id: str | None
+    is_first: bool
 
 
 class View:
-    """A log as a model is shown it. `turns` is how many turns stand before what is added."""
+    """A log as a model is shown it. `turns` is how many turns stand before what is added.
+
+    `count` gives the tokens of a message: the one by which everything here is counted.
+    """
 
     def __init__(self, count: Count, *, turns: int = 0) -> None:
-        self._count = count
+        self.count = count
         self._turns_before = turns
         self._turn = turns
         self._said: list[_Said] = []
-        self._folds: list[tuple[int, Fold]] = []
+        self._folds: list[Fold] = []
         self._callers: dict[str, _Said] = {}  # the latest message that made a call of this id
+        self._last_caller: _Said | None = None
+        self._hidden: set[int] = set()  # the messages that are not shown
         self._last_folded = 0
         self._items: list[Item] = []
         self._renderer = Renderer(count)
         self._made: dict[Any, Any] = {}
         self._rendered: Rendered | None = None
-
-    @property
-    def count(self) -> Count:
-        """How the tokens of a message are counted here."""
-        return self._count
 
     @property
     def items(self) -> tuple[Item, ...]:
@@ -100,7 +118,7 @@ class View:
     @property
     def folds(self) -> tuple[Fold, ...]:
         """The folds that say something, in the order in which they were made."""
-        return tuple(fold for _, fold in self._folds)
+        return tuple(self._folds)
 
     @property
     def turn(self) -> int:
@@ -128,13 +146,13 @@ class View:
             self._said.append(said)
             if seq <= self._last_folded:
                 self._show_again()
-            elif not self._is_orphaned(said):
+            elif self._is_cut_off(said):
+                self._hidden.add(seq)
+            else:
                 self._show(self._item(said))
             self._rendered = None
         elif type(entry) is Fold:
-            kept = [each for each in self._folds if not _covers(entry, each[1])]
-            self._folds = [*kept, (seq, entry)]
-            self._last_folded = max(self._last_folded, entry.last)
+            self._fold(entry)
             self._show_again()
 
     def rendered(self) -> Rendered:
@@ -143,17 +161,20 @@ class View:
             self._rendered = self._renderer.rendered(self._made)
         return self._rendered
 
+    def hashed(self, encode: Callable[[Message], bytes]) -> "hashlib._Hash":
+        """A hash over all that is shown, each message as `encode` writes it; yours to go on with.
+
+        What was hashed before is kept, as long as nothing in it changes.
+        """
+        return self._renderer.hashed(encode)
+
     def with_folds(self, folds: Iterable[Fold]) -> "View":
         """Another view: as this one would be with these folds."""
-        view = View(self._count, turns=self._turns_before)
+        view = View(self.count, turns=self._turns_before)
         for each in self._said:
             view._said.append(view._place(each.seq, each.message))
-        top = self._said[-1].seq if self._said else 0
-        view._folds = list(self._folds)
-        for seq, fold in enumerate(folds, start=top + 1):
-            kept = [each for each in view._folds if not _covers(fold, each[1])]
-            view._folds = [*kept, (seq, fold)]
-        view._last_folded = max((fold.last for _, fold in view._folds), default=0)
+        for fold in (*self._folds, *folds):
+            view._fold(fold)
         view._show_again()
         return view
 
@@ -173,28 +194,45 @@ class View:
     # The log
 
     def _place(self, seq: int, message: Message) -> _Said:
-        """A message, with its turn and, if it is a result, who called for it."""
+        """A message, with its turn and, if it has results, who called for them."""
         self._turn += message.starts_turn
         said = _Said(seq, message, self._turn)
-        role = message.role.canonical
-        if role is Role.ASSISTANT:
-            for call in message.tool_calls:
-                if call.output is None:
-                    said.calls[call.id] = None
-                    self._callers[call.id] = said
-        elif role is Role.TOOL or message.tool_call_id is not None:
-            ids = [result.call_id for result in message.results]
-            owners = [self._callers.get(id) for id in ids if id is not None]
-            if owners and len(owners) == len(ids) and None not in owners:
-                said.owners = tuple(owners)  # type: ignore[arg-type]
+        if calls := calls_of(message):
+            said.calls = calls
+            said.open = tuple(at for at, call in enumerate(calls) if call.output is None)
+            self._last_caller = said
+            for call in calls:
+                self._callers[call.id] = said
+        elif results := results_of(message):
+            said.answers = tuple(self._answer(*each) for each in enumerate(results))
+            said.has_only_answers = not says_more(message, results)
         return said
+
+    def _answer(self, place: int, result: Result) -> _Answer:
+        """As `render` has it: to the latest call of its id, or without one by its name."""
+        id, name = result.call_id, result.name
+        caller = self._last_caller if id is None else self._callers.get(id)
+        if caller is None:
+            return _Answer(place, result, None, id, False)
+        for at in caller.open:
+            call = caller.calls[at]
+            if call.id == id or (id is None and name in (None, call.name)):
+                caller.open = tuple(each for each in caller.open if each != at)
+                return _Answer(place, result, caller, call.id, True)
+        if id is None and name is not None and all(call.name != name for call in caller.calls):
+            caller = None
+        return _Answer(place, result, caller, id, False)
+
+    def _fold(self, fold: Fold) -> None:
+        self._folds = [each for each in self._folds if not _covers(fold, each)] + [fold]
+        self._last_folded = max(self._last_folded, fold.last)
 
     # What is shown
 
     def _show_again(self) -> None:
         """Everything from the beginning, after a fold."""
         self._items = []
-        self._renderer = Renderer(self._count)
+        self._renderer = Renderer(self.count)
         for item in self._all_items():
             self._show(item)
         self._rendered = None
@@ -204,69 +242,72 @@ class View:
         self._renderer.add(item.message)
 
     def _item(self, said: _Said) -> Item:
-        return Item(said.message, self._count(said.message), said.seq, said.seq, said.turn)
+        return Item(said.message, self.count(said.message), said.seq, said.seq, said.turn)
 
     def _all_items(self) -> Iterator[Item]:
-        hidden = self._hidden()
-        waiting = sorted(self._folds, key=lambda each: (each[1].first, each[0]))
+        self._hide()
+        waiting = sorted(self._folds, key=lambda each: each.first)
         place = 0
         for said in self._said:
-            while place < len(waiting) and waiting[place][1].first <= said.seq:
-                yield from self._replacement(waiting[place][1], said.turn)
+            while place < len(waiting) and waiting[place].first <= said.seq:
+                if said.seq <= waiting[place].last:  # or it is over nothing that is there
+                    yield from self._replacement(waiting[place], said.turn)
                 place += 1
-            if said.seq not in hidden:
+            if said.seq not in self._hidden:
                 yield self._item(said)
-            elif said.owners and all(owner.seq not in hidden for owner in said.owners):
+            elif said.answers:
                 yield from self._notes(said)
-        # Folds over nothing that is there say nothing.
 
-    def _hidden(self) -> set[int]:
-        """The messages that are not shown, with the results whose calls are not."""
-        hidden = set(_covered([said.seq for said in self._said], self._folds))
-        shown = [fold.replacement for _, fold in self._folds if fold.replacement is not None]
-        kept = {call.id for message in shown for call in message.tool_calls}
+    def _hide(self) -> None:
+        """Find the messages that are not shown, with the results whose calls are not."""
+        self._hidden = set(_covered([said.seq for said in self._said], self._folds))
         for said in self._said:
-            is_orphan = said.owners and all(owner.seq in hidden for owner in said.owners)
-            if is_orphan and kept.isdisjoint(each.call_id for each in said.message.results):
-                hidden.add(said.seq)
-        return hidden
+            if said.answers and self._is_cut_off(said):
+                self._hidden.add(said.seq)
 
-    def _is_orphaned(self, said: _Said) -> bool:
-        """Whether a new message answers calls that are all folded away."""
-        if not said.owners or not self._last_folded:
-            return False
-        if min(owner.seq for owner in said.owners) > self._last_folded:
-            return False
-        hidden = self._hidden()
-        return all(owner.seq in hidden for owner in said.owners)
+    def _is_cut_off(self, said: _Said) -> bool:
+        """Whether a message has nothing but results of calls that are not shown."""
+        return said.has_only_answers and not any(
+            answer.caller is None or self._has_call(answer) for answer in said.answers
+        )
+
+    def _has_call(self, answer: _Answer) -> bool:
+        """Whether the call of a result is shown: in its message, or in what stands for that."""
+        caller = answer.caller
+        if caller is None or caller.seq not in self._hidden:
+            return caller is not None
+        standing = self._standing_for(caller.seq)
+        return any(call.id == answer.call_id for each in standing for call in calls_of(each))
 
     def _replacement(self, fold: Fold, turn: int) -> Iterator[Item]:
         message = fold.replacement
         if message is None or fold.is_open:
             return
-        yield Item(message, self._count(message), fold.first, fold.last, turn, fold)
+        yield Item(message, self.count(message), fold.first, fold.last, turn, fold)
 
     def _notes(self, said: _Said) -> Iterator[Item]:
         """In the place of results that are hidden while their calls are shown."""
-        answered = {
-            result.call_id
-            for _, fold in self._folds
-            if fold.replacement is not None and fold.first <= said.seq <= fold.last
-            for result in fold.replacement.results
-        }
-        for index, result in enumerate(said.message.results):
-            if result.call_id not in answered:
-                note = folded_result(said.message, result, index)
-                yield Item(note, self._count(note), said.seq, said.seq, said.turn)
+        standing = self._standing_for(said.seq)
+        answered = {result.call_id for each in standing for result in results_of(each)}
+        for answer in said.answers:
+            is_missed = answer.is_first and answer.call_id not in answered
+            if is_missed and self._has_call(answer):
+                note = folded_result(said.message, answer.result, answer.place)
+                yield Item(note, self.count(note), said.seq, said.seq, said.turn)
+
+    def _standing_for(self, seq: int) -> list[Message]:
+        """The replacements of the folds over a message."""
+        over = (fold for fold in self._folds if fold.first <= seq <= fold.last)
+        return [fold.replacement for fold in over if fold.replacement is not None]
 
 
 def _covers(later: Fold, earlier: Fold) -> bool:
     return later.first <= earlier.first and earlier.last <= later.last
 
 
-def _covered(seqs: list[int], folds: list[tuple[int, Fold]]) -> Iterator[int]:
+def _covered(seqs: list[int], folds: list[Fold]) -> Iterator[int]:
     """Those of `seqs`, in order, that the latest fold over them hides."""
-    starting = sorted(folds, key=lambda each: each[1].first)
+    starting = sorted(enumerate(folds), key=lambda each: each[1].first)
     over: list[tuple[int, Fold]] = []
     place = 0
     for seq in seqs:

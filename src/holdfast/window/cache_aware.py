@@ -1,0 +1,333 @@
+"""CacheAware: fold rarely and deeply, where and when it costs least.
+
+A vendor that caches prompts charges little for what a request begins with if the last one began
+the same way, and more than the plain price for what is new. So nothing is cheaper than to leave the
+beginning alone, and whatever is folded makes everything behind it new. From that follows
+
+- when: as late as possible, when the window is full; or earlier, when the cache has gone cold in a
+  pause and all of it has to be written anyway;
+- how deep: a deep fold is paid less often, a shallow one leaves the model more to read. The sum of
+  both costs is least where the step is
+
+      sqrt(2 * (write - read) * window * growth / worth)
+
+  with prices as shares of the input price, the growth of the window with each call as it was seen,
+  and `worth`, what a token in the window is worth for one call beyond the price of reading it. It
+  is the rule by which stores order goods, with tokens of room for goods;
+- where: whole turns, the oldest first, and tool results that were long answered are shortened. When
+  shortening results near the end frees tokens for less, because little stands behind them, only
+  that is done.
+
+Between folds the window only grows at its end.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import nlargest
+from math import sqrt
+from typing import NamedTuple
+
+from holdfast.errors import InvalidInput
+from holdfast.frozen import Value
+from holdfast.messages import Message, Role
+from holdfast.usage import Prices
+from holdfast.window.plan import Plan, Step, drop, nothing, planned, runs
+from holdfast.window.shorten import shorten_to
+from holdfast.window.situation import Situation
+from holdfast.window.view import Item, View
+
+_RECENT_ITEMS = 200  # the growth is taken from these
+_RESULT_MIN = 1.25  # a result is shortened when it has this many times what would be left
+_RESULTS_MAX = 64  # so many are shortened at a time, the largest; each is an entry in the log
+_STEP_MIN = 0.10  # of the window: what shortening near the end has to free to be worth a fold
+
+
+class Rates(NamedTuple):
+    """What a cached token and a new one cost, as shares of the input price."""
+
+    read: float
+    write: float
+
+
+_USUAL = Rates(0.10, 1.25)
+
+
+class CacheAware(Value, frozen=True, kw_only=True):
+    """The default policy.
+
+    worth          of a token in the window for one call, beyond the price of reading it, as a share
+                   of the input price: more makes shallower folds
+    deepest        the share of the window below which no fold goes
+    result_tokens  what is left of a tool result that was long answered
+    is_summing_up  whether folded turns are summed up, which costs a call
+    """
+
+    worth: float = 0.20
+    deepest: float = 0.30
+    result_tokens: int = 200
+    is_summing_up: bool = False
+
+    @property
+    def name(self) -> str:
+        return "cache-aware"
+
+    def plan(self, view: View, situation: Situation) -> Plan:
+        """What to fold now, if anything, with the reason in words and numbers."""
+        if situation.trigger in ("before", "after") and not situation.over:
+            if not _is_cold(situation):
+                return nothing(self.name, situation, _fits(situation))
+            work = _Work(self, view, situation)
+            if not work.is_cheap_now:
+                return nothing(self.name, situation, _fits(situation))
+            return work.deep("the cache has gone cold, so folding costs nothing")
+        work = _Work(self, view, situation)
+        if situation.trigger == "manual":
+            return work.deep("asked for by hand")
+        why = "the window is full"
+        return work.near(why) or work.deep(why)
+
+    def _settle(self) -> None:
+        self._settle_number("worth", "deepest")
+        self._settle_counts("result_tokens")
+        self._settle_flags("is_summing_up")
+        if not self.worth:
+            raise InvalidInput("worth", "is more than 0")
+        if self.deepest > 1:
+            raise InvalidInput("deepest", f"is a share from 0 to 1, not {self.deepest}")
+
+
+class _Work:
+    """One decision: the numbers that it rests on, and the steps that come of it."""
+
+    def __init__(self, policy: CacheAware, view: View, situation: Situation) -> None:
+        self.policy = policy
+        self.view = view
+        self.situation = situation
+        self.items = view.items
+        self.rates = rates_of(situation.prices)
+        self.growth = max(1.0, growth(self.items) * situation.scale)
+        self.goal = self._goal()
+
+    @property
+    def is_cheap_now(self) -> bool:
+        """Whether to fold while that is free is better than to pay for it when the window is full.
+
+        What is folded early is missed until then.
+        """
+        situation = self.situation
+        if situation.fill < situation.budget.start:
+            return False
+        saved = self._extra * max(0, self.goal - situation.base)
+        calls = max(0.0, situation.limit - situation.used) / self.growth
+        missed = self.policy.worth * calls * (situation.used - self.goal)
+        return saved >= missed
+
+    def deep(self, why: str) -> Plan:
+        """Fold the oldest turns down to the goal, and shorten the largest results that are left."""
+        gone = self._oldest(self.situation.used - self.goal)
+        shorter = self._shorter(max(gone, default=-1) + 1)
+        if shorter:  # then fewer turns have to go
+            gone = self._oldest(self.situation.used - self._freed(shorter) - self.goal)
+        steps = [
+            drop(self.view, start, stop, self.situation, why)
+            for start, stop in runs(self.items, gone)
+        ]
+        if self.policy.is_summing_up:
+            steps = [self._summed_up(step) for step in steps]
+        return self._planned(steps + self._shorten(shorter, why), why)
+
+    def near(self, why: str) -> Plan | None:
+        """Shorten results near the end, if that frees tokens for less than a deep fold does."""
+        spent = set(self._spent()[-_RESULTS_MAX:])
+        least = max(self.situation.over, _STEP_MIN * self.situation.limit)
+        best, start, gain, behind = 0.0, 0, 0, 0
+        for index in range(len(self.items) - 1, min(spent, default=0) - 1, -1):
+            tokens = self.items[index].tokens
+            left = self.policy.result_tokens if index in spent else tokens
+            behind += left
+            gain += tokens - left
+            is_enough = gain * self.situation.scale >= least
+            if index in spent and is_enough and gain / behind > best:
+                best, start = gain / behind, index
+        head = max(1, self.goal - self.situation.base)
+        if best <= (self.situation.limit - self.goal) / head:
+            return None
+        shorter = self._shorter(start)
+        if self._freed(shorter) < least:
+            return None
+        return self._planned(self._shorten(shorter, why), why)
+
+    # Numbers
+
+    @property
+    def _extra(self) -> float:
+        """What it costs more to write a token than to read it from the cache."""
+        return max(0.0, self.rates.write - self.rates.read)
+
+    def _goal(self) -> int:
+        """Down to so many tokens a deep fold goes."""
+        situation, budget = self.situation, self.situation.budget
+        foldable = max(0, situation.limit - situation.base)
+        step = sqrt(2 * self._extra * foldable * self.growth / self.policy.worth)
+        deepest = min(self.policy.deepest, budget.target)
+        share = min(budget.target, max(deepest, 1 - step / max(1, situation.limit)))
+        return int(share * situation.limit)
+
+    def _spent(self, start: int = 0) -> list[int]:
+        """The places, from `start` on, of results that were long answered and can be shortened."""
+        last = self.view.turn - self.situation.budget.keep_turns
+        least = self.policy.result_tokens * _RESULT_MIN
+        return [
+            index
+            for index, item in enumerate(self.items[start:], start)
+            if item.tokens > least
+            and item.turn <= last
+            and item.message.role.canonical is Role.TOOL
+            and not self._is_pinned(item)
+        ]
+
+    def _shorter(self, start: int) -> dict[int, Message]:
+        """The largest of them, with what is left when they are shortened."""
+        spent = self._spent(start)
+        largest = nlargest(_RESULTS_MAX, spent, key=lambda i: (self.items[i].tokens, i))
+        shorter = {
+            index: shorten_to(self.items[index].message, self.policy.result_tokens, self.view.count)
+            for index in sorted(largest)
+        }
+        return {index: short for index, short in shorter.items() if short is not None}
+
+    def _freed(self, shorter: Mapping[int, Message]) -> int:
+        freed = sum(self.items[i].tokens - self.view.count(short) for i, short in shorter.items())
+        return int(freed * self.situation.scale)
+
+    # What may be folded
+
+    def _is_pinned(self, item: Item) -> bool:
+        return item.turn in self.situation.budget.pinned
+
+    def _oldest(self, tokens: int) -> dict[int, None]:
+        """The places of the oldest turns that have so many tokens.
+
+        The latest turns give way only when the window would stay nearly full with them.
+        """
+        situation, budget = self.situation, self.situation.budget
+        spare = round((1 - budget.start) * situation.limit)
+        gone: dict[int, None] = {}
+        for keep in (budget.keep_turns, 1):
+            if keep == 1 and tokens <= situation.limit - self.goal - spare:
+                break
+            for turn in self._turns(keep):
+                if tokens <= 0:
+                    break
+                if turn[0] not in gone:
+                    gone.update(dict.fromkeys(turn))
+                    tokens -= situation.tokens(sum(self.items[i].tokens for i in turn))
+        return gone
+
+    def _turns(self, keep: int) -> Iterable[list[int]]:
+        """The places of the items of each turn that may be folded, the oldest first."""
+        last = self.view.turn - max(1, keep)
+        turn: list[int] = []
+        for index, item in enumerate(self.items):
+            if item.turn > last:
+                break
+            if turn and self.items[turn[-1]].turn != item.turn:
+                yield turn
+                turn = []
+            if not self._is_pinned(item) and not _is_lasting(item):
+                turn.append(index)
+        if turn:
+            yield turn
+
+    # Steps
+
+    def _summed_up(self, step: Step) -> Step:
+        messages = tuple(
+            item.message for item in self.items if step.first <= item.first <= step.last
+        )
+        most = max(step.tokens_after, min(step.tokens_before // 4, self.situation.limit // 20))
+        return step.replace(
+            kind="summarize", replacement=None, messages=messages, tokens_after=most
+        )
+
+    def _shorten(self, shorter: Mapping[int, Message], why: str) -> list[Step]:
+        return [
+            Step(
+                first=self.items[index].first,
+                last=self.items[index].last,
+                kind="shorten",
+                replacement=short,
+                tokens_before=self.situation.tokens(self.items[index].tokens),
+                tokens_after=self.situation.tokens(self.view.count(short)),
+                why=why,
+            )
+            for index, short in shorter.items()
+        ]
+
+    def _planned(self, steps: list[Step], why: str) -> Plan:
+        situation = self.situation
+        if not steps:
+            return nothing(self.policy.name, situation, f"{why}, but nothing more can be folded")
+        freed = sum(step.tokens_before - step.tokens_after for step in steps)
+        after = max(0, situation.used - freed)
+        first = min(step.first for step in steps)
+        behind = situation.tokens(sum(each.tokens for each in self.items if each.first >= first))
+        rewritten = max(0, behind - freed)
+        cost = self._extra * rewritten
+        calls = round((situation.limit - after) / self.growth)
+        shortened = sum(step.kind == "shorten" for step in steps)
+        reason = (
+            f"{why}: {situation.used:,} of {situation.limit:,} tokens. {after:,} are left "
+            f"({_share(after, situation.limit)}): {len(steps) - shortened} stretches of turns "
+            f"folded, {shortened} tool results shortened. Behind them {rewritten:,} tokens are "
+            f"written anew, which costs as much as {cost:,.0f} tokens of input; at "
+            f"{self.growth:,.0f} tokens a call that lasts for about {calls} calls"
+        )
+        numbers = {
+            "goal": self.goal,
+            "growth": round(self.growth, 1),
+            "rewritten": rewritten,
+            "cost": round(cost),
+            "calls": calls,
+            "read": self.rates.read,
+            "write": self.rates.write,
+        }
+        return planned(self.policy.name, situation, steps, reason, numbers)
+
+
+def rates_of(prices: Prices | None) -> Rates:
+    """What cached and new tokens cost. Where that is not known, what is usual; a model that runs
+    at home is not paid for, but it has to read what is new all the same."""
+    if prices is None or not prices.input:
+        return _USUAL
+    read = prices.input if prices.cache_read is None else prices.cache_read
+    write = prices.input if prices.cache_write is None else prices.cache_write
+    return Rates(float(read / prices.input), float(write / prices.input))
+
+
+def growth(items: Sequence[Item]) -> float:
+    """By how many tokens the window grew with each call lately, as counted."""
+    recent = [item for item in items[-_RECENT_ITEMS:] if item.fold is None]
+    calls = sum(item.message.role.canonical is Role.ASSISTANT for item in recent)
+    return sum(item.tokens for item in recent) / max(1, calls)
+
+
+def _is_cold(situation: Situation) -> bool:
+    pause, ttl = situation.pause_s, situation.cache_ttl_s
+    return pause is not None and ttl is not None and pause > ttl
+
+
+def _is_lasting(item: Item) -> bool:
+    """What is never folded: what the system says, and the first request."""
+    message = item.message
+    return message.role is Role.SYSTEM or (item.turn == 1 and message.starts_turn)
+
+
+def _fits(situation: Situation) -> str:
+    return (
+        f"{situation.used:,} of {situation.limit:,} tokens "
+        f"({_share(situation.used, situation.limit)}): nothing has to be folded"
+    )
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / max(1, whole):.0%}"
