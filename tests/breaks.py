@@ -968,6 +968,7 @@ BREAKS = {
         "known = self._known.get(model) or Known(stated)",
         "known = next(iter(self._known.values()), None) or Known(stated)",
         "another model's report is used",
+    ),
     "S2-41": Break(
         f"{SRC}/window/view.py",
         "        view._show_again()\n        return view",
@@ -1048,8 +1049,8 @@ BREAKS = {
     ),
     "S3-25": Break(
         f"{SRC}/window/evict.py",
-        "    for turn in turns:\n        yield from whole(place",
-        "    for turn in reversed(turns):\n        yield from whole(place",
+        "    for group in view.groups():\n        if group.turn < view.turn:",
+        "    for group in reversed(view.groups()):\n        if group.turn < view.turn:",
         "the latest turns go first",
     ),
     "S3-26": Break(
@@ -1060,20 +1061,20 @@ BREAKS = {
     ),
     "S3-27": Break(
         f"{SRC}/window/evict.py",
-        "if group.turn < view.turn]",
-        "if group.turn <= view.turn]",
+        "        if group.turn < view.turn:",
+        "        if group.turn <= view.turn:",
         "the current turn goes like all others",
     ),
     "S3-28": Break(
         f"{SRC}/window/evict.py",
-        "if group.turn < view.turn]",
-        "if group.turn < view.turn and group.stop > group.start + 1]",
+        "        if group.turn < view.turn:",
+        "        if group.turn < view.turn and group.stop > group.start + 1:",
         "a request without an answer never goes",
     ),
     "S3-29": Break(
         f"{SRC}/window/pairs.py",
-        "                    self._join(owner, place)",
-        "                    pass",
+        "                self._join(pair.caller, place)",
+        "                pass",
         "calls and results are strangers",
     ),
     "S3-30": Break(
@@ -1108,8 +1109,8 @@ BREAKS = {
     ),
     "B31": Break(
         f"{SRC}/window/evict.py",
-        "if group.turn < view.turn]",
-        "if group.turn < view.turn and group.stop > group.start + 1]",
+        "        if group.turn < view.turn:",
+        "        if group.turn < view.turn and group.stop > group.start + 1:",
         "a request without an answer never goes",
     ),
 }
