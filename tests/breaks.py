@@ -600,8 +600,8 @@ BREAKS = {
     ),
     "S1-57": Break(
         f"{SRC}/window/render.py",
-        "            if result is None:\n",
-        "            if True:\n",
+        "            for place in group.open:\n",
+        "            for place in range(len(group.calls)):\n",
         "calls that have a result get another",
     ),
     "S2-1": Break(
@@ -674,14 +674,14 @@ BREAKS = {
     ),
     "S2-38": Break(
         f"{SRC}/window/render.py",
-        "            if result is None:\n",
-        "            if result is None:\n                continue\n",
+        "                self._put(group, place, _unanswered(message, group.calls[place], place))",
+        "                pass",
         "a call that was cut off stays without a result",
     ),
     "S2-40": Break(
         f"{SRC}/window/render.py",
-        "        yield self.message\n",
-        "        if None not in self.results:\n            yield self.message\n",
+        "Rendered(Shown(self._shown, made),",
+        "Rendered(Shown([m for i, m in enumerate(self._shown) if i not in self._open], made),",
         "a half-answered message is dropped, and its results are not",
     ),
     "S2-70": Break(
