@@ -6,7 +6,8 @@ and a result without its call is no result.
 
 from collections.abc import Iterable, Sequence
 
-from holdfast.messages import Message, Role
+from holdfast.messages import Message
+from holdfast.window.render import calls_of, results_of
 from holdfast.window.view import Item
 
 
@@ -36,13 +37,14 @@ class Pairs:
         callers: dict[str, int] = {}  # the latest that made a call of this id
         last: int | None = None  # what a result without an id answers
         for place, item in enumerate(self._items):
+            if calls := calls_of(item.message):
+                callers.update((call.id, place) for call in calls)
+                last = place
+                continue
             for id in _answers(item.message):
                 owner = last if id is None else callers.get(id)
                 if owner is not None:
                     self._join(owner, place)
-            if item.message.role.canonical is Role.ASSISTANT and item.message.calls:
-                callers.update((call.id, place) for call in item.message.calls)
-                last = place
         for place in range(len(self._items)):
             self._members.setdefault(self._root(place), []).append(place)
 
@@ -58,11 +60,12 @@ class Pairs:
 
     def _is_answered(self, group: list[int]) -> bool:
         messages = [self._items[place].message for place in group]
-        calls = {call.id for message in messages for call in message.calls}
+        calls = [call for message in messages for call in calls_of(message)]
+        waiting = {call.id for call in calls if call.output is None}
         answers = [id for message in messages for id in _answers(message)]
-        return bool(calls) and (calls <= set(answers) or answers.count(None) >= len(calls))
+        return bool(calls) and (waiting <= set(answers) or answers.count(None) >= len(waiting))
 
 
 def _answers(message: Message) -> tuple[str | None, ...]:
     """The ids of the calls whose results a message holds; None for a result that names none."""
-    return tuple(result.call_id for result in message.results)
+    return tuple(result.call_id for result in results_of(message))

@@ -290,7 +290,8 @@ class View:
         standing = self._standing_for(said.seq)
         answered = {result.call_id for each in standing for result in results_of(each)}
         for answer in said.answers:
-            is_missed = answer.is_first and answer.call_id not in answered
+            ids = (answer.call_id, answer.result.call_id)  # which may be None, here and there
+            is_missed = answer.is_first and answered.isdisjoint(ids)
             if is_missed and self._has_call(answer):
                 note = folded_result(said.message, answer.result, answer.place)
                 yield Item(note, self.count(note), said.seq, said.seq, said.turn)
