@@ -271,3 +271,18 @@ def test_in_a_view_several_results_in_one_message_answer_their_calls():
         *("user", "assistant", "tool", "tool")
     ]
     assert view.rendered().repairs == ()
+
+
+def test_in_a_view_a_result_that_names_no_call_answers_the_one_it_answered():
+    """Its shorter form names none either, and no note says besides that it is not shown."""
+    view = View(count)
+    call = ToolCall(id="a", name="f", arguments="{}")
+    long = Message("function", LINES, name="f")
+    said = [Message.user("?"), Message.assistant(None, [call]), long]
+    for seq, message in enumerate(said, start=1):
+        view.add(seq, message)
+
+    view.add(4, Fold(first=3, last=3, replacement=shorten_to(long, 500, count)))
+
+    assert [message.role for message in view.rendered().messages] == ["user", "assistant", "tool"]
+    assert view.rendered().repairs == ()
