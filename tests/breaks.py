@@ -921,6 +921,12 @@ BREAKS = {
         "return min(room.context - used, room.reserve)",
         "an answer may have less than no tokens",
     ),
+    "S3-16": Break(
+        f"{SRC}/window/budget.py",
+        "return limit if configured is None or is_all else min(limit, configured)",
+        "return limit",
+        "the caller's own limit does not hold",
+    ),
     "S3-17": Break(
         f"{SRC}/window/ledger.py",
         "        added = known.take(request, usage.input, changed)",
