@@ -126,7 +126,7 @@ def test_a_message_adds_its_count_to_the_total():
     assert totals == [3, 8, 15]
 
 
-def test_keeping_counts_costs_almost_nothing():
+def test_keeping_counts_costs_almost_nothing(uncovered):
     """S2-69: counting fresh messages takes no more than a tenth longer than counting alone."""
     messages = [Message.user(text(400)) for _ in range(300)]
 
@@ -703,6 +703,17 @@ def test_a_ledger_survives_a_restart():
     for model in (MODEL, "claude", "another"):
         assert after.estimate(model, 9_500, tools=100) == before.estimate(model, 9_500, tools=100)
     assert (after.last, after.spent, after.turns) == (before.last, before.spent, before.turns)
+
+
+def test_a_ledger_that_was_cleared_survives_a_restart():
+    """S3-20: what was learned is there, and no report."""
+    before = full()
+    before.clear()
+    after = Ledger.of(json.loads(json.dumps(before.values)))
+
+    assert after.values == before.values
+    assert (after.last, after.estimate(MODEL, 1_000).reported) == (None, 0)
+    assert after.scale(MODEL) == before.scale(MODEL) > 1.1
 
 
 def test_what_another_counter_taught_is_not_taken():

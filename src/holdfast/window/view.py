@@ -120,10 +120,12 @@ class View:
         self._renderer = Renderer(count)
         self._made: dict[Any, Any] = {}
         self._rendered: Rendered | None = None
+        self._is_stale = False  # folds came since it was last looked at
 
     @property
     def items(self) -> tuple[Item, ...]:
         """All that is shown, in order, before it is rendered."""
+        self._look()
         return tuple(self._items)
 
     @property
@@ -139,20 +141,24 @@ class View:
     @property
     def total(self) -> int:
         """The tokens of all that is shown, rendered."""
+        self._look()
         return self._renderer.total
 
     @property
     def tokens(self) -> tuple[int, ...]:
         """The tokens of each message that is shown, rendered."""
+        self._look()
         return tuple(self._renderer.tokens)
 
     def __len__(self) -> int:
         """How many items are shown."""
+        self._look()
         return len(self._items)
 
     def add(self, seq: int, entry: Entry) -> None:
         """The next entry of the branch. Entries that are never shown change nothing."""
         if type(entry) is Message:
+            self._look()
             said = self._place(seq, entry)
             self._said.append(said)
             if seq <= self._last_folded:
@@ -164,10 +170,11 @@ class View:
             self._rendered = None
         elif type(entry) is Fold:
             self._fold(entry)
-            self._show_again()
+            self._is_stale = True
 
     def rendered(self) -> Rendered:
         """What is shown, as it can be sent."""
+        self._look()
         if self._rendered is None:
             self._rendered = self._renderer.rendered(self._made)
         return self._rendered
@@ -177,6 +184,7 @@ class View:
 
         What was hashed before is kept, as long as nothing in it changes.
         """
+        self._look()
         return self._renderer.hashed(encode)
 
     def with_folds(self, folds: Iterable[Fold]) -> "View":
@@ -191,6 +199,7 @@ class View:
 
     def groups(self) -> tuple[Group, ...]:
         """The items by turns, in order."""
+        self._look()
         found: list[Group] = []
         turn, start, tokens = 0, 0, 0
         for index, item in enumerate(self._items):
@@ -205,6 +214,7 @@ class View:
 
     def pairs(self) -> tuple[Paired, ...]:
         """The messages with calls that are shown, each with the results that are."""
+        self._look()
         places = {
             item.first: place
             for is_fold in (True, False)  # a message that is shown beside its fold is the message
@@ -264,6 +274,12 @@ class View:
         self._last_folded = max(self._last_folded, fold.last)
 
     # What is shown
+
+    def _look(self) -> None:
+        """Several folds cost one pass: it is made when somebody looks."""
+        if self._is_stale:
+            self._is_stale = False
+            self._show_again()
 
     def _show_again(self) -> None:
         """Everything from the beginning, after a fold."""
