@@ -995,8 +995,8 @@ BREAKS = {
     ),
     "S2-49": Break(
         f"{SRC}/window/keep.py",
-        "        if is_system or item.turn in pinned:",
-        "        if is_system:",
+        "item.fold is None) or item.turn in pinned",
+        "item.fold is None)",
         "pinned turns go like all others",
     ),
     "S2-50": Break(
@@ -1085,8 +1085,8 @@ BREAKS = {
     ),
     "S3-30": Break(
         f"{SRC}/window/keep.py",
-        "found = {*requests[-1:], *answers[-1:]}",
-        "found = {*requests[-1:]}",
+        "for place in (last_request, last_answer) if",
+        "for place in (last_request,) if",
         "the last answer goes",
     ),
     "S3-31": Break(

@@ -21,7 +21,7 @@ beginning alone, and whatever is folded makes everything behind it new. From tha
 Between folds the window only grows at its end.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from heapq import nlargest
 from math import sqrt
 from typing import NamedTuple
@@ -31,7 +31,7 @@ from holdfast.frozen import Value
 from holdfast.messages import Message, Role
 from holdfast.usage import Prices
 from holdfast.window.evict import latest_turns, old_turns
-from holdfast.window.keep import kept
+from holdfast.window.keep import Kept, kept
 from holdfast.window.leave import left_out, with_notes
 from holdfast.window.level import shorter_step
 from holdfast.window.outcome import measured
@@ -42,7 +42,10 @@ from holdfast.window.situation import Situation
 from holdfast.window.summarize import summed_up
 from holdfast.window.view import Item, View
 
+Turns = Callable[[View, Sequence[Item], Pairs, Kept], Iterator[set[int]]]
+
 FULL = "the window is full"
+_TOOL = frozenset(role for role in Role if role.canonical is Role.TOOL)
 _RECENT_ITEMS = 200  # the growth is taken from these
 _RESULT_MIN = 1.25  # a result is shortened when it has this many times what would be left
 _RESULTS_MAX = 64  # so many are shortened at a time, the largest; each is an entry in the log
@@ -115,6 +118,7 @@ class _Work:
         self.rates = rates_of(situation.prices)
         self.growth = max(1.0, growth(self.items) * situation.scale)
         self.goal = self._goal()
+        self.old = self._sized(old_turns)
 
     @property
     def is_free_now(self) -> bool:
@@ -182,9 +186,7 @@ class _Work:
         return [
             place
             for place, item in enumerate(self.items[start:], start)
-            if item.tokens > least
-            and item.message.role.canonical is Role.TOOL
-            and not self.stays.has(place)
+            if item.tokens > least and item.message.role in _TOOL and not self.stays.has(place)
         ]
 
     def _shorter(self, start: int) -> dict[int, Message]:
@@ -206,23 +208,29 @@ class _Work:
 
         The latest turns are kept as long as no more than half of the window stays full with them.
         """
-        parts = (self.view, self.items, self.pairs, self.stays)
-        gone, left = self._taken(old_turns(*parts), set(), tokens)
+        gone, left = self._taken(self.old, tokens)
         if self.goal + left > max(self.goal, _KEPT_MAX * self.situation.limit):
-            gone, _ = self._taken(latest_turns(*parts), gone, left)
+            more, _ = self._taken(self._sized(latest_turns), left, gone)
+            gone |= more
         return with_notes(self.items, gone)
 
+    def _sized(self, turns: Turns) -> list[tuple[set[int], int]]:
+        """Turns that may go, with their tokens as counted."""
+        found = turns(self.view, self.items, self.pairs, self.stays)
+        return [(turn, sum([self.items[place].tokens for place in turn])) for turn in found]
+
     def _taken(
-        self, turns: Iterable[set[int]], gone: set[int], tokens: int
+        self, turns: Iterable[tuple[set[int], int]], tokens: int, gone: Set[int] = frozenset()
     ) -> tuple[set[int], int]:
         """Turns until there are so many tokens, and how many of these are still missing then."""
-        for turn in turns:
+        taken: set[int] = set()
+        for turn, size in turns:
             if tokens <= 0:
                 break
-            new = turn - gone
-            tokens -= self.situation.tokens(sum(self.items[place].tokens for place in new))
-            gone |= new
-        return gone, tokens
+            if not turn <= gone:
+                taken |= turn
+                tokens -= self.situation.tokens(size)
+        return taken, tokens
 
     # Steps
 

@@ -38,7 +38,10 @@ class Pairs:
 
     def _join(self, one: int, other: int) -> None:
         group = self._groups.setdefault(one, [one])
-        more = self._groups.get(other, [other])
-        if group is not more:
+        more = self._groups.get(other)
+        if more is None:
+            group.append(other)
+            self._groups[other] = group
+        elif more is not group:
             group += more
             self._groups.update(dict.fromkeys(more, group))

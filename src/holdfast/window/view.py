@@ -22,7 +22,9 @@ A message more costs what that message costs; a fold costs one pass over all.
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from holdfast.entries import Entry, Fold
 from holdfast.messages import Message, Result, ToolCall
@@ -32,7 +34,7 @@ from holdfast.window.render import Rendered, Renderer, calls_of, results_of, say
 Count = Callable[[Message], int]
 
 
-class Item(NamedTuple):
+class Item(msgspec.Struct, frozen=True, gc=False):
     """Something that is shown: a message of the log, or what a fold puts in the place of some.
 
     message    what is shown, before it is rendered
@@ -51,7 +53,7 @@ class Item(NamedTuple):
     fold: Fold | None = None
 
 
-class Group(NamedTuple):
+class Group(msgspec.Struct, frozen=True, gc=False):
     """What is shown of one turn: items[start:stop]."""
 
     turn: int
@@ -60,7 +62,7 @@ class Group(NamedTuple):
     tokens: int
 
 
-class Paired(NamedTuple):
+class Paired(msgspec.Struct, frozen=True, gc=False):
     """A message with calls and the results that are shown of them, by their places among items.
 
     `is_answered` tells whether each of its calls has a result, shown or not.
@@ -71,22 +73,19 @@ class Paired(NamedTuple):
     is_answered: bool
 
 
-class _Said:
+class _Said(msgspec.Struct, gc=False):
     """A message of the log, and what it belongs to."""
 
-    __slots__ = ("answers", "calls", "has_only_answers", "message", "open", "seq", "turn")
-
-    def __init__(self, seq: int, message: Message, turn: int) -> None:
-        self.seq = seq
-        self.message = message
-        self.turn = turn
-        self.calls: tuple[ToolCall, ...] = ()
-        self.open: tuple[int, ...] = ()  # the places of the calls that have no result yet
-        self.answers: tuple[_Answer, ...] = ()
-        self.has_only_answers = False
+    seq: int
+    message: Message
+    turn: int
+    calls: tuple[ToolCall, ...] = ()
+    open: tuple[int, ...] = ()  # the places of the calls that have no result yet
+    answers: "tuple[_Answer, ...]" = ()
+    has_only_answers: bool = False
 
 
-class _Answer(NamedTuple):
+class _Answer(msgspec.Struct, frozen=True, gc=False):
     """A result, the one of this place in its message, and the message that called for it.
 
     `call_id` is the call's, as the log has it. A second result of a call is not `is_first`: it is
