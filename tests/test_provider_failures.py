@@ -443,7 +443,7 @@ def test_what_users_and_models_wrote_is_not_taken_for_the_service():
 )
 @pytest.mark.parametrize("status", [400, 413, 200, 500])
 def test_an_overflow_says_how_much_was_sent_and_how_much_fits(sentence, found, most, status):
-    """S3-34, B32: every wording, and the numbers in it; what is asked for counts as sent."""
+    """S3-34, S2-61, B32: every wording, and the numbers in it; what is asked for counts as sent."""
     error = of(status, said(sentence, type="invalid_request_error"))
 
     assert type(error) is ContextOverflow
@@ -481,7 +481,7 @@ def test_an_overflow_says_how_much_was_sent_and_how_much_fits(sentence, found, m
 )
 @pytest.mark.parametrize("status", [200, 400, 413, 429, 500])
 def test_a_limit_on_tokens_in_a_time_is_never_an_overflow(sentence, status):
-    """B38: a session that takes one for the other folds history that had nothing wrong with it."""
+    """B38, S2-61: a session that takes one for the other folds history that was not too long."""
     assert type(of(status, said(sentence, type="invalid_request_error"))) is RateLimited
 
 

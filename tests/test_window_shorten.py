@@ -250,3 +250,39 @@ def test_any_message_can_be_asked_for_a_shorter_form(message, tokens_max, times)
         assert [each.call_id for each in now] == [each.call_id for each in was]
         assert shorten_to(message, tokens_max, count) == shorter
         assert count(shorter) <= tokens_max or "TRUNCATED" in str(shorter)
+
+
+def test_in_a_view_several_results_in_one_message_answer_their_calls():
+    """The shorter form answers all of them: no note says besides that results are not shown."""
+    view = View(count)
+    calls = [ToolCall(id=id, name="f", arguments="{}") for id in "ab"]
+    results = [call.replace(arguments="", output=LINES) for call in calls]
+    said = [
+        Message.user("?"),
+        Message.assistant(None, calls),
+        Message("tool", None, tool_calls=results),
+    ]
+    for seq, message in enumerate(said, start=1):
+        view.add(seq, message)
+
+    view.add(4, Fold(first=3, last=3, replacement=shorten_to(said[2], 5_000, count)))
+
+    assert [message.role for message in view.rendered().messages] == [
+        *("user", "assistant", "tool", "tool")
+    ]
+    assert view.rendered().repairs == ()
+
+
+def test_in_a_view_a_result_that_names_no_call_answers_the_one_it_answered():
+    """Its shorter form names none either, and no note says besides that it is not shown."""
+    view = View(count)
+    call = ToolCall(id="a", name="f", arguments="{}")
+    long = Message("function", LINES, name="f")
+    said = [Message.user("?"), Message.assistant(None, [call]), long]
+    for seq, message in enumerate(said, start=1):
+        view.add(seq, message)
+
+    view.add(4, Fold(first=3, last=3, replacement=shorten_to(long, 500, count)))
+
+    assert [message.role for message in view.rendered().messages] == ["user", "assistant", "tool"]
+    assert view.rendered().repairs == ()

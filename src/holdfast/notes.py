@@ -3,7 +3,7 @@
 Such a message is `synthetic`: nobody said it, and it begins no turn.
 """
 
-from holdfast.messages import Message, Result
+from holdfast.messages import Message, Result, Role
 
 TIMED_OUT = "[This response was interrupted due to a timeout]"
 COMPACTED = "[Compacted Summary]\n"
@@ -13,6 +13,7 @@ CONTINUE = "[continue]"
 BLANK = "[nothing that can be shown]"
 FOLDED_RESULT = "[The result of this call is no longer shown.]"
 FOLDED = "[{count} not shown here.]"
+NOTIFIED = "[System: {count} no longer shown, to make room for what follows (by {by}).]"
 SUMMARY = "[Context Summary - Previous conversation compressed]\n{summary}\n[End Context Summary]"
 CUT = " [...]"
 NOT_SHOWN = "[{kind} that this model is not shown]"
@@ -43,9 +44,21 @@ def folded(turns: int, before: Message) -> Message:
     """In the place of turns that are folded without a summary: the last said before `before`."""
     count = "1 earlier turn" if turns == 1 else f"{turns} earlier turns"
     return Message(
-        "user",
+        Role.USER,
         FOLDED.format(count=count),
-        id=f"{before.id}:folded",
+        id=f"{before.id}:folded:{turns}",  # other words, another id: counts are kept by it
+        timestamp=before.timestamp,
+        synthetic="folded",
+    )
+
+
+def notified(turns: int, by: str, before: Message) -> Message:
+    """The same for a model that is to know who did it, and why."""
+    count = "1 earlier turn is" if turns == 1 else f"{turns} earlier turns are"
+    return Message(
+        Role.USER,
+        NOTIFIED.format(count=count, by=by),
+        id=f"{before.id}:notified:{turns}:{by}",
         timestamp=before.timestamp,
         synthetic="folded",
     )
@@ -54,7 +67,7 @@ def folded(turns: int, before: Message) -> Message:
 def folded_result(message: Message, result: Result, index: int) -> Message:
     """In the place of a result that is folded while its call is shown."""
     return Message(
-        "tool",
+        Role.TOOL,
         FOLDED_RESULT,
         tool_call_id=result.call_id,
         name=result.name,

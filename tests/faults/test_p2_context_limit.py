@@ -419,13 +419,15 @@ def no_smaller(view, situation, *, attempt, reported=None):
 
 def without_the_user(view, situation, *, attempt, reported=None):
     """Drops what is longest or latest, whatever it is."""
-    everything = judge.drop(view, 0, len(view), situation, "all")
+    everything = judge.left_out_run(view, view.items, 0, len(view), situation, "all")
     return judge.planned("blunt", situation, [everything], "")
 
 
 def for_ever(view, situation, *, attempt, reported=None):
     """One item at a time, as long as there is one."""
-    return judge.planned("patient", situation, [judge.drop(view, 0, 1, situation, "one")], "")
+    return judge.planned(
+        "patient", situation, [judge.left_out_run(view, view.items, 0, 1, situation, "one")], ""
+    )
 
 
 CONTROLS = {

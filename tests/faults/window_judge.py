@@ -10,7 +10,8 @@ from importlib.util import find_spec
 from holdfast.entries import Fold
 from holdfast.messages import Role
 from holdfast.window import apply
-from holdfast.window.plan import drop, nothing, planned, runs
+from holdfast.window.leave import left_out_run
+from holdfast.window.plan import nothing, planned, runs
 from random_windows import count, now
 
 _MODULES = {
@@ -45,7 +46,9 @@ class OldestFirst:
     def _left_out(self, view, gone, situation):
         """The plan to leave these items out, with what is really left then."""
         free = [place for place in gone if view.items[place].message.role is not Role.SYSTEM]
-        steps = [drop(view, *run, situation, "old") for run in runs(view.items, free)]
+        steps = [
+            left_out_run(view, view.items, *run, situation, "old") for run in runs(view.items, free)
+        ]
         plan = planned(self.name, situation, steps, "down to the target")
         left = now(situation, view.with_folds(apply(plan))).used
         if left >= situation.used:

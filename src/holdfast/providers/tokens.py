@@ -65,7 +65,10 @@ class _Counter:
             return 0
         if self._count is None:
             self._count = self._load()  # twice when two threads are first: the same either way
-        return self._count(_encodable(text))
+        try:
+            return self._count(text)
+        except UnicodeEncodeError:
+            return self._count(_encodable(text))
 
     def __repr__(self) -> str:
         how = "exact" if self.is_exact else f"error {self.error:.0%}"
@@ -154,11 +157,7 @@ def _ctok(family: str) -> Callable[[str], int]:
 
 def _encodable(text: str) -> str:
     """The text with a replacement for each half of a character, which no vocabulary takes."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
-    return text
+    return text.encode("utf-8", "replace").decode()
 
 
 # ---- messages ----
@@ -212,7 +211,11 @@ def prompt_tokens(
 def message_tokens(message: Message, count: Counter, images: str | None = None) -> int:
     """A message as part of a request: its words, thinking, calls, results and pictures."""
     frame = FRAMES.get(count.name, OTHER_FRAME)
-    tokens = frame.message + _content(message.content, count, images or frame.images)
+    content = message.content
+    if type(content) is str:
+        tokens = frame.message + count.count(content)
+    else:
+        tokens = frame.message + _content(content, count, images or frame.images)
     if message.tool_call_id is not None:
         tokens += frame.result
     for call in message.tool_calls:

@@ -105,6 +105,22 @@ def result_share(context: int) -> float:
     return _share(context)
 
 
+def result_limit(
+    context: int, reserved: int, configured: int | None = None, *, is_all: bool = False
+) -> int:
+    """The most tokens that one input or one tool result may have.
+
+    `reserved` is what is not free of the context: the prompt so far, and what is kept for the
+    answer. `configured` is the caller's own limit, which can only make it smaller; it does not
+    hold for a tool that was asked to read everything (`is_all`).
+    """
+    for name, tokens in (("context", context), ("reserved", reserved), ("configured", configured)):
+        if tokens is not None and (type(tokens) is not int or tokens < 0):
+            raise InvalidInput(name, f"is a whole number from 0 up, not {tokens!r}")
+    limit = int(max(0, context - reserved) * result_share(context))
+    return limit if configured is None or is_all else min(limit, configured)
+
+
 def _share(tokens: int) -> float:
     growth = tokens / _CONTEXT_LARGE * (_SHARE_MAX - _SHARE_MIN)
     return min(_SHARE_MAX, max(_SHARE_MIN, _SHARE_MIN + growth))

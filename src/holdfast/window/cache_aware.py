@@ -30,9 +30,16 @@ from holdfast.errors import InvalidInput
 from holdfast.frozen import Value
 from holdfast.messages import Message, Role
 from holdfast.usage import Prices
-from holdfast.window.plan import Plan, Step, drop, nothing, planned, runs
+from holdfast.window.evict import latest_turns, old_turns
+from holdfast.window.keep import kept
+from holdfast.window.leave import left_out, with_notes
+from holdfast.window.level import shorter_step
+from holdfast.window.outcome import measured
+from holdfast.window.pairs import Pairs
+from holdfast.window.plan import Plan, Step, nothing, planned
 from holdfast.window.shorten import shorten_to
 from holdfast.window.situation import Situation
+from holdfast.window.summarize import summed_up
 from holdfast.window.view import Item, View
 
 _RECENT_ITEMS = 200  # the growth is taken from these
@@ -103,6 +110,8 @@ class _Work:
         self.view = view
         self.situation = situation
         self.items = view.items
+        self.pairs = Pairs(view)
+        self.stays = kept(view, self.items, self.pairs, situation.budget)
         self.rates = rates_of(situation.prices)
         self.growth = max(1.0, growth(self.items) * situation.scale)
         self.goal = self._goal()
@@ -123,17 +132,14 @@ class _Work:
 
     def deep(self, why: str) -> Plan:
         """Fold the oldest turns down to the goal, and shorten the largest results that are left."""
-        gone = self._oldest(self.situation.used - self.goal)
+        excess = self.situation.used - self.goal
+        gone = self._oldest(excess)
         shorter = self._shorter(max(gone, default=-1) + 1)
         if shorter:  # then fewer turns have to go
-            gone = self._oldest(self.situation.used - self._freed(shorter) - self.goal)
-        steps = [
-            drop(self.view, start, stop, self.situation, why)
-            for start, stop in runs(self.items, gone)
-        ]
-        if self.policy.is_summing_up:
-            steps = [self._summed_up(step) for step in steps]
-        return self._planned(steps + self._shorten(shorter, why), why)
+            gone = self._oldest(excess - self._freed(shorter))
+        fold = summed_up if self.policy.is_summing_up else left_out
+        steps = fold(self.view, self.items, sorted(gone), self.situation, why)
+        return self._planned(steps + self._cut(shorter), why)
 
     def near(self, why: str) -> Plan | None:
         """Shorten results near the end, if that frees tokens for less than a deep fold does."""
@@ -154,7 +160,7 @@ class _Work:
         shorter = self._shorter(start)
         if self._freed(shorter) < least:
             return None
-        return self._planned(self._shorten(shorter, why), why)
+        return self._planned(self._cut(shorter), why)
 
     # Numbers
 
@@ -174,15 +180,13 @@ class _Work:
 
     def _spent(self, start: int = 0) -> list[int]:
         """The places, from `start` on, of results that were long answered and can be shortened."""
-        last = self.view.turn - self.situation.budget.keep_turns
         least = self.policy.result_tokens * _RESULT_MIN
         return [
-            index
-            for index, item in enumerate(self.items[start:], start)
+            place
+            for place, item in enumerate(self.items[start:], start)
             if item.tokens > least
-            and item.turn <= last
             and item.message.role.canonical is Role.TOOL
-            and not self._is_pinned(item)
+            and not self.stays.has(place)
         ]
 
     def _shorter(self, start: int) -> dict[int, Message]:
@@ -199,68 +203,35 @@ class _Work:
         freed = sum(self.items[i].tokens - self.view.count(short) for i, short in shorter.items())
         return int(freed * self.situation.scale)
 
-    # What may be folded
-
-    def _is_pinned(self, item: Item) -> bool:
-        return item.turn in self.situation.budget.pinned
-
-    def _oldest(self, tokens: int) -> dict[int, None]:
-        """The places of the oldest turns that have so many tokens.
+    def _oldest(self, tokens: int) -> set[int]:
+        """The places of the oldest turns that have so many tokens, and the notes beside them.
 
         The latest turns give way only when the window would stay nearly full with them.
         """
-        situation, budget = self.situation, self.situation.budget
-        spare = round((1 - budget.start) * situation.limit)
-        gone: dict[int, None] = {}
-        for keep in (budget.keep_turns, 1):
-            if keep == 1 and tokens <= situation.limit - self.goal - spare:
-                break
-            for turn in self._turns(keep):
-                if tokens <= 0:
-                    break
-                if turn[0] not in gone:
-                    gone.update(dict.fromkeys(turn))
-                    tokens -= situation.tokens(sum(self.items[i].tokens for i in turn))
-        return gone
+        parts = (self.view, self.items, self.pairs, self.stays)
+        gone, tokens = self._taken(old_turns(*parts), set(), tokens)
+        if self.goal + tokens > self.situation.budget.start * self.situation.limit:
+            gone, _ = self._taken(latest_turns(*parts), gone, tokens)
+        return with_notes(self.items, gone)
 
-    def _turns(self, keep: int) -> Iterable[list[int]]:
-        """The places of the items of each turn that may be folded, the oldest first."""
-        last = self.view.turn - max(1, keep)
-        turn: list[int] = []
-        for index, item in enumerate(self.items):
-            if item.turn > last:
+    def _taken(
+        self, turns: Iterable[set[int]], gone: set[int], tokens: int
+    ) -> tuple[set[int], int]:
+        """Turns until there are so many tokens, and how many of these are still missing then."""
+        for turn in turns:
+            if tokens <= 0:
                 break
-            if turn and self.items[turn[-1]].turn != item.turn:
-                yield turn
-                turn = []
-            if not self._is_pinned(item) and not _is_lasting(item):
-                turn.append(index)
-        if turn:
-            yield turn
+            new = turn - gone
+            tokens -= self.situation.tokens(sum(self.items[place].tokens for place in new))
+            gone |= new
+        return gone, tokens
 
     # Steps
 
-    def _summed_up(self, step: Step) -> Step:
-        messages = tuple(
-            item.message for item in self.items if step.first <= item.first <= step.last
-        )
-        most = max(step.tokens_after, min(step.tokens_before // 4, self.situation.limit // 20))
-        return step.replace(
-            kind="summarize", replacement=None, messages=messages, tokens_after=most
-        )
-
-    def _shorten(self, shorter: Mapping[int, Message], why: str) -> list[Step]:
+    def _cut(self, shorter: Mapping[int, Message]) -> list[Step]:
         return [
-            Step(
-                first=self.items[index].first,
-                last=self.items[index].last,
-                kind="shorten",
-                replacement=short,
-                tokens_before=self.situation.tokens(self.items[index].tokens),
-                tokens_after=self.situation.tokens(self.view.count(short)),
-                why=why,
-            )
-            for index, short in shorter.items()
+            shorter_step(self.view, self.items[place], short, self.situation)
+            for place, short in shorter.items()
         ]
 
     def _planned(self, steps: list[Step], why: str) -> Plan:
@@ -291,7 +262,10 @@ class _Work:
             "read": self.rates.read,
             "write": self.rates.write,
         }
-        return planned(self.policy.name, situation, steps, reason, numbers)
+        plan = planned(self.policy.name, situation, steps, reason, numbers)
+        # Where everything is shown as it was said, tokens can be added up.
+        is_plain = self.view.total == sum(item.tokens for item in self.items)
+        return plan if is_plain else measured(plan, self.view, situation)
 
 
 def rates_of(prices: Prices | None) -> Rates:
@@ -314,12 +288,6 @@ def growth(items: Sequence[Item]) -> float:
 def _is_cold(situation: Situation) -> bool:
     pause, ttl = situation.pause_s, situation.cache_ttl_s
     return pause is not None and ttl is not None and pause > ttl
-
-
-def _is_lasting(item: Item) -> bool:
-    """What is never folded: what the system says, and the first request."""
-    message = item.message
-    return message.role is Role.SYSTEM or (item.turn == 1 and message.starts_turn)
 
 
 def _fits(situation: Situation) -> str:

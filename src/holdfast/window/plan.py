@@ -147,23 +147,6 @@ def _hides_before(items: Sequence[Item], start: int, last: int) -> bool:
     return False
 
 
-def drop(view: View, start: int, stop: int, situation: Situation, why: str) -> Step:
-    """Show view.items[start:stop] no more; a note says so, unless that would be longer."""
-    gone = view.items[start:stop]
-    note = folded(gone[-1].turn - gone[0].turn + 1, gone[-1].message)
-    before, after = sum(item.tokens for item in gone), view.count(note)
-    is_noted = after < before
-    return Step(
-        first=gone[0].first,
-        last=max(item.last for item in gone),
-        kind="drop",
-        replacement=note if is_noted else None,
-        tokens_before=situation.tokens(before),
-        tokens_after=situation.tokens(after) if is_noted else 0,
-        why=why,
-    )
-
-
 def apply(
     plan: Plan, summaries: Sequence[str] = (), tokens: Count | None = None
 ) -> tuple[Fold, ...]:

@@ -160,6 +160,8 @@ def _places(message: Message) -> list[int]:
     What comes with pictures or files is first, because to leave those out may be enough; then the
     longest.
     """
+    if message.role is Role.SYSTEM:
+        return []
     outputs = [n for n, call in enumerate(message.tool_calls) if call.output is not None]
     places = sorted(outputs, key=lambda n: -len(_text(message, n)))
     is_heard = message.role.canonical in (Role.USER, Role.TOOL)

@@ -60,6 +60,17 @@ class Group(NamedTuple):
     tokens: int
 
 
+class Paired(NamedTuple):
+    """A message with calls and the results that are shown of them, by their places among items.
+
+    `is_answered` tells whether each of its calls has a result, shown or not.
+    """
+
+    caller: int
+    results: tuple[int, ...]
+    is_answered: bool
+
+
 class _Said:
     """A message of the log, and what it belongs to."""
 
@@ -109,10 +120,12 @@ class View:
         self._renderer = Renderer(count)
         self._made: dict[Any, Any] = {}
         self._rendered: Rendered | None = None
+        self._is_stale = False  # folds came since it was last looked at
 
     @property
     def items(self) -> tuple[Item, ...]:
         """All that is shown, in order, before it is rendered."""
+        self._look()
         return tuple(self._items)
 
     @property
@@ -128,20 +141,24 @@ class View:
     @property
     def total(self) -> int:
         """The tokens of all that is shown, rendered."""
+        self._look()
         return self._renderer.total
 
     @property
     def tokens(self) -> tuple[int, ...]:
         """The tokens of each message that is shown, rendered."""
+        self._look()
         return tuple(self._renderer.tokens)
 
     def __len__(self) -> int:
         """How many items are shown."""
+        self._look()
         return len(self._items)
 
     def add(self, seq: int, entry: Entry) -> None:
         """The next entry of the branch. Entries that are never shown change nothing."""
         if type(entry) is Message:
+            self._look()
             said = self._place(seq, entry)
             self._said.append(said)
             if seq <= self._last_folded:
@@ -151,10 +168,11 @@ class View:
             self._rendered = None
         elif type(entry) is Fold:
             self._fold(entry)
-            self._show_again()
+            self._is_stale = True
 
     def rendered(self) -> Rendered:
         """What is shown, as it can be sent."""
+        self._look()
         if self._rendered is None:
             self._rendered = self._renderer.rendered(self._made)
         return self._rendered
@@ -164,6 +182,7 @@ class View:
 
         What was hashed before is kept, as long as nothing in it changes.
         """
+        self._look()
         return self._renderer.hashed(encode)
 
     def with_folds(self, folds: Iterable[Fold]) -> "View":
@@ -178,16 +197,43 @@ class View:
 
     def groups(self) -> tuple[Group, ...]:
         """The items by turns, in order."""
+        self._look()
         found: list[Group] = []
-        start = tokens = 0
+        turn, start, tokens = 0, 0, 0
         for index, item in enumerate(self._items):
-            if index and item.turn != self._items[start].turn:
-                found.append(Group(self._items[start].turn, start, index, tokens))
-                start, tokens = index, 0
+            if item.turn != turn:
+                if index > start:
+                    found.append(Group(turn, start, index, tokens))
+                turn, start, tokens = item.turn, index, 0
             tokens += item.tokens
         if self._items:
-            found.append(Group(self._items[start].turn, start, len(self._items), tokens))
+            found.append(Group(turn, start, len(self._items), tokens))
         return tuple(found)
+
+    def pairs(self) -> tuple[Paired, ...]:
+        """The messages with calls that are shown, each with the results that are."""
+        self._look()
+        places = {
+            item.first: place
+            for is_fold in (True, False)  # a message that is shown beside its fold is the message
+            for place, item in enumerate(self._items)
+            if (item.fold is not None) is is_fold
+        }
+        results: dict[int, list[int]] = {}
+        callers: dict[int, _Said] = {}
+        for said in self._said:
+            if said.calls and (at := places.get(said.seq)) is not None:
+                results[at], callers[at] = [], said
+            for answer in said.answers:
+                if answer.caller is None or (place := places.get(said.seq)) is None:
+                    continue
+                caller = places.get(answer.caller.seq)
+                if caller in results and place not in results[caller]:
+                    results[caller].append(place)
+        return tuple(
+            Paired(caller, tuple(found), not callers[caller].open)
+            for caller, found in results.items()
+        )
 
     # The log
 
@@ -226,6 +272,12 @@ class View:
         self._last_folded = max(self._last_folded, fold.last)
 
     # What is shown
+
+    def _look(self) -> None:
+        """Several folds cost one pass: it is made when somebody looks."""
+        if self._is_stale:
+            self._is_stale = False
+            self._show_again()
 
     def _show_again(self) -> None:
         """Everything from the beginning, after a fold."""
@@ -288,7 +340,8 @@ class View:
         standing = self._standing_for(said.seq)
         answered = {result.call_id for each in standing for result in results_of(each)}
         for answer in said.answers:
-            is_missed = answer.is_first and answer.call_id not in answered
+            ids = (answer.call_id, answer.result.call_id)  # a result need not name its call
+            is_missed = answer.is_first and answered.isdisjoint(ids)
             if is_missed and self._has_call(answer):
                 note = folded_result(said.message, answer.result, answer.place)
                 yield Item(note, self.count(note), said.seq, said.seq, said.turn)
