@@ -42,9 +42,11 @@ from holdfast.window.situation import Situation
 from holdfast.window.summarize import summed_up
 from holdfast.window.view import Item, View
 
+FULL = "the window is full"
 _RECENT_ITEMS = 200  # the growth is taken from these
 _RESULT_MIN = 1.25  # a result is shortened when it has this many times what would be left
 _RESULTS_MAX = 64  # so many are shortened at a time, the largest; each is an entry in the log
+_KEPT_MAX = 0.5  # of the window: so much the latest turns may take when all others are folded
 _STEP_MIN = 0.10  # of the window: what shortening near the end has to free to be worth a fold
 
 
@@ -79,18 +81,16 @@ class CacheAware(Value, frozen=True, kw_only=True):
 
     def plan(self, view: View, situation: Situation) -> Plan:
         """What to fold now, if anything, with the reason in words and numbers."""
-        if situation.trigger in ("before", "after") and not situation.over:
-            if not _is_cold(situation):
-                return nothing(self.name, situation, _fits(situation))
-            work = _Work(self, view, situation)
-            if not work.is_cheap_now:
-                return nothing(self.name, situation, _fits(situation))
-            return work.deep("the cache has gone cold, so folding costs nothing")
-        work = _Work(self, view, situation)
         if situation.trigger == "manual":
-            return work.deep("asked for by hand")
-        why = "the window is full"
-        return work.near(why) or work.deep(why)
+            return _Work(self, view, situation).deep("asked for by hand")
+        if situation.trigger == "overflow" or situation.over:
+            work = _Work(self, view, situation)
+            return work.near(FULL) or work.deep(FULL)
+        if _is_cold(situation) and situation.fill >= situation.budget.start:
+            work = _Work(self, view, situation)
+            if work.is_free_now:
+                return work.deep("the cache has gone cold, so folding costs nothing")
+        return nothing(self.name, situation, _fits(situation))
 
     def _settle(self) -> None:
         self._settle_number("worth", "deepest")
@@ -117,14 +117,12 @@ class _Work:
         self.goal = self._goal()
 
     @property
-    def is_cheap_now(self) -> bool:
+    def is_free_now(self) -> bool:
         """Whether to fold while that is free is better than to pay for it when the window is full.
 
         What is folded early is missed until then.
         """
         situation = self.situation
-        if situation.fill < situation.budget.start:
-            return False
         saved = self._extra * max(0, self.goal - situation.base)
         calls = max(0.0, situation.limit - situation.used) / self.growth
         missed = self.policy.worth * calls * (situation.used - self.goal)
@@ -206,12 +204,12 @@ class _Work:
     def _oldest(self, tokens: int) -> set[int]:
         """The places of the oldest turns that have so many tokens, and the notes beside them.
 
-        The latest turns give way only when the window would stay nearly full with them.
+        The latest turns are kept as long as no more than half of the window stays full with them.
         """
         parts = (self.view, self.items, self.pairs, self.stays)
-        gone, tokens = self._taken(old_turns(*parts), set(), tokens)
-        if self.goal + tokens > self.situation.budget.start * self.situation.limit:
-            gone, _ = self._taken(latest_turns(*parts), gone, tokens)
+        gone, left = self._taken(old_turns(*parts), set(), tokens)
+        if self.goal + left > max(self.goal, _KEPT_MAX * self.situation.limit):
+            gone, _ = self._taken(latest_turns(*parts), gone, left)
         return with_notes(self.items, gone)
 
     def _taken(
