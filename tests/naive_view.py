@@ -25,10 +25,12 @@ class Shown(NamedTuple):
 class Answer(NamedTuple):
     """A result, with the message that called for it: its seq, and the id of the call there.
 
-    `is_first` tells it from a second result of the same call.
+    `named` is the id that the result itself names. `is_first` tells it from a second result of
+    the same call.
     """
 
     index: int
+    named: str | None
     caller: int | None
     call_id: str
     is_first: bool
@@ -121,8 +123,9 @@ def _call_is_shown(answer, folds, hidden):
 
 def _leaves_a_note(seq, answer, folds, hidden):
     """Whether a folded result is missed: its call is shown, and nothing answers it instead."""
+    ids = (answer.call_id, answer.named)  # a result need not name its call, nor what replaces it
     is_answered = any(
-        any(result.call_id == answer.call_id for result in results_of(fold.replacement))
+        any(result.call_id in ids for result in results_of(fold.replacement))
         for fold in _replacing(seq, folds)
     )
     return answer.is_first and _call_is_shown(answer, folds, hidden) and not is_answered
@@ -146,7 +149,7 @@ def _answers(said):
             if place is not None:
                 taken.add((caller, place))
                 call_id = calls_of(dict(said)[caller])[place].id
-            answers[seq].append(Answer(index, caller, call_id, place is not None))
+            answers[seq].append(Answer(index, result.call_id, caller, call_id, place is not None))
     return answers
 
 

@@ -270,7 +270,7 @@ class _Work:
         }
         plan = planned(self.policy.name, situation, steps, reason, numbers)
         # Where everything is shown as it was said, tokens can be added up.
-        is_plain = self.view.total == sum(item.tokens for item in self.items)
+        is_plain = self.view.tokens == tuple(item.tokens for item in self.items)
         return plan if is_plain else measured(plan, self.view, situation)
 
 

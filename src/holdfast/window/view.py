@@ -162,9 +162,7 @@ class View:
             self._said.append(said)
             if seq <= self._last_folded:
                 self._show_again()
-            elif self._is_cut_off(said):
-                self._hidden.add(seq)
-            else:
+            elif not self._is_cut_off(said):
                 self._show(self._item(said))
             self._rendered = None
         elif type(entry) is Fold:
