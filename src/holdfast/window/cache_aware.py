@@ -21,8 +21,9 @@ beginning alone, and whatever is folded makes everything behind it new. From tha
 Between folds the window only grows at its end.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
+from itertools import islice
 from math import sqrt
 from typing import NamedTuple
 
@@ -31,7 +32,7 @@ from holdfast.frozen import Value
 from holdfast.messages import Message, Role
 from holdfast.usage import Prices
 from holdfast.window.evict import latest_turns, old_turns
-from holdfast.window.keep import Kept, kept
+from holdfast.window.keep import kept
 from holdfast.window.leave import left_out, with_notes
 from holdfast.window.level import shorter_step
 from holdfast.window.outcome import measured
@@ -41,8 +42,6 @@ from holdfast.window.shorten import shorten_to
 from holdfast.window.situation import Situation
 from holdfast.window.summarize import summed_up
 from holdfast.window.view import Item, View
-
-Turns = Callable[[View, Sequence[Item], Pairs, Kept], Iterator[set[int]]]
 
 FULL = "the window is full"
 _TOOL = frozenset(role for role in Role if role.canonical is Role.TOOL)
@@ -118,7 +117,6 @@ class _Work:
         self.rates = rates_of(situation.prices)
         self.growth = max(1.0, growth(self.items) * situation.scale)
         self.goal = self._goal()
-        self.old = self._sized(old_turns)
 
     @property
     def is_free_now(self) -> bool:
@@ -145,7 +143,7 @@ class _Work:
 
     def near(self, why: str) -> Plan | None:
         """Shorten results near the end, if that frees tokens for less than a deep fold does."""
-        spent = set(self._spent()[-_RESULTS_MAX:])
+        spent = set(islice(self._spent(), _RESULTS_MAX))
         least = max(self.situation.over, _STEP_MIN * self.situation.limit)
         best, start, gain, behind = 0.0, 0, 0, 0
         for index in range(len(self.items) - 1, min(spent, default=0) - 1, -1):
@@ -180,24 +178,25 @@ class _Work:
         share = min(budget.target, max(deepest, 1 - step / max(1, situation.limit)))
         return int(share * situation.limit)
 
-    def _spent(self, start: int = 0) -> list[int]:
-        """The places, from `start` on, of results that were long answered and can be shortened."""
+    def _spent(self, start: int = 0) -> Iterator[int]:
+        """The places of results that were long answered and can be shortened, the latest first,
+        back to `start`."""
         least = self.policy.result_tokens * _RESULT_MIN
-        return [
-            place
-            for place, item in enumerate(self.items[start:], start)
-            if item.tokens > least and item.message.role in _TOOL and not self.stays.has(place)
-        ]
+        stays = self.stays.locked | self.stays.recent
+        for place in range(len(self.items) - 1, start - 1, -1):
+            item = self.items[place]
+            if item.tokens > least and item.message.role in _TOOL and place not in stays:
+                yield place
 
     def _shorter(self, start: int) -> dict[int, Message]:
         """The largest of them, with what is left when they are shortened."""
         spent = self._spent(start)
-        largest = nlargest(_RESULTS_MAX, spent, key=lambda i: (self.items[i].tokens, i))
+        largest = nlargest(_RESULTS_MAX, spent, key=lambda place: self.items[place].tokens)
         shorter = {
-            index: shorten_to(self.items[index].message, self.policy.result_tokens, self.view.count)
-            for index in sorted(largest)
+            place: shorten_to(self.items[place].message, self.policy.result_tokens, self.view.count)
+            for place in sorted(largest)
         }
-        return {index: short for index, short in shorter.items() if short is not None}
+        return {place: short for place, short in shorter.items() if short is not None}
 
     def _freed(self, shorter: Mapping[int, Message]) -> int:
         freed = sum(self.items[i].tokens - self.view.count(short) for i, short in shorter.items())
@@ -208,29 +207,23 @@ class _Work:
 
         The latest turns are kept as long as no more than half of the window stays full with them.
         """
-        gone, left = self._taken(self.old, tokens)
+        parts = (self.view, self.items, self.pairs, self.stays)
+        gone, left = self._taken(old_turns(*parts), set(), tokens)
         if self.goal + left > max(self.goal, _KEPT_MAX * self.situation.limit):
-            more, _ = self._taken(self._sized(latest_turns), left, gone)
-            gone |= more
+            gone, _ = self._taken(latest_turns(*parts), gone, left)
         return with_notes(self.items, gone)
 
-    def _sized(self, turns: Turns) -> list[tuple[set[int], int]]:
-        """Turns that may go, with their tokens as counted."""
-        found = turns(self.view, self.items, self.pairs, self.stays)
-        return [(turn, sum([self.items[place].tokens for place in turn])) for turn in found]
-
     def _taken(
-        self, turns: Iterable[tuple[set[int], int]], tokens: int, gone: Set[int] = frozenset()
+        self, turns: Iterable[set[int]], gone: set[int], tokens: int
     ) -> tuple[set[int], int]:
         """Turns until there are so many tokens, and how many of these are still missing then."""
-        taken: set[int] = set()
-        for turn, size in turns:
+        for turn in turns:
             if tokens <= 0:
                 break
-            if not turn <= gone:
-                taken |= turn
-                tokens -= self.situation.tokens(size)
-        return taken, tokens
+            new = turn - gone
+            tokens -= self.situation.tokens(sum([self.items[place].tokens for place in new]))
+            gone |= new
+        return gone, tokens
 
     # Steps
 
