@@ -168,7 +168,7 @@ def _speed(texts: list[str]) -> list[str]:
     messages = [Message.user(text) for text in texts]
 
     def count() -> None:
-        ledger = Ledger().counter("o200k", lambda each: tokens.message_tokens(each, counter))
+        ledger = Ledger().counter("o200k", tokens.message_counter(counter))
         for message in messages:
             ledger(message)
 

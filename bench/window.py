@@ -19,13 +19,16 @@ than ten sessions, ten are taken, evenly from the list; --all takes all.
 The policies:
 
 - everything: as if the window had no end;
-- trim to fit: before every call whole turns go, the oldest first, until the prompt fits; inside
-  the current turn the oldest calls with their results. All others fall back to this when what they
-  show does not fit;
+- trim to fit: before each turn the oldest messages go, a call with its results, until the prompt
+  fits, and within a turn when it would pass the window;
 - keep last: so many turns that they fill 0.6 of the window in the mean;
 - summarize at 80: at 80 % of the window all but the last five turns become a summary;
 - steps 80 to 60, 80 to 50: at 80 % whole turns go, down to 60 or 50 %;
-- CacheAware, the default of holdfast;
+- CacheAware, the default of holdfast.
+
+When what a policy shows would not fit, whole turns go, the oldest first, and then the oldest calls
+of the current turn. Below the policies stands the
+
 - offline optimum: the cheapest that can be done with the same mean fill, knowing the future
   (bench/window_optimum.py).
 
@@ -33,7 +36,9 @@ The columns:
 
 - cost: in thousands of tokens of input;
 - / trim: against trimming to fit in a window that is the policy's own mean prompt, session by
-  session, all added up;
+  session, all added up. Messages are trimmed, not turns, because most programs do so, and because
+  the mean prompt is then nearly the same; a line below tells what it is against whole turns that
+  are trimmed before every call;
 - read: the share of the prompts that came from the cache;
 - fill, worst: the mean and the largest prompt, as shares of the window;
 - lost: the share of all that was said that is not shown at the end;
@@ -62,7 +67,14 @@ from window_generated import generated  # noqa: E402
 from window_optimum import Optimum, optimum  # noqa: E402
 from window_replay import replay  # noqa: E402
 from window_rivals import FixedSteps, SummarizeAt  # noqa: E402
-from window_sliding import cut_at, everything, keep_last, replay_sliding, trim_to  # noqa: E402
+from window_sliding import (  # noqa: E402
+    cut_at,
+    everything,
+    keep_last,
+    replay_sliding,
+    trim_each_turn,
+    trim_to,
+)
 from window_speed import MESSAGES, speed  # noqa: E402
 from window_table import HEAD, Bars, row  # noqa: E402
 
@@ -88,7 +100,9 @@ STEPS = (FixedSteps(0.8, 0.6), FixedSteps(0.8, 0.5))
 Run = Callable[[Talk, int], Outcome]
 POLICIES: dict[str, Run] = {
     "everything": lambda talk, window: replay_sliding(talk, window, everything),
-    "trim to fit": lambda talk, window: replay_sliding(talk, window, trim_to(window)),
+    "trim to fit": lambda talk, window: replay_sliding(
+        talk, window, trim_each_turn(window, window)
+    ),
     "keep last": lambda talk, window: replay_sliding(
         talk, window, keep_last(_kept_turns(talk, window), window)
     ),
@@ -102,11 +116,13 @@ OPTIMUM = "offline optimum"
 
 
 class Result(NamedTuple):
-    """A policy in some sessions: what came of it, and of trimming at the same mean fill."""
+    """A policy in some sessions: what came of it, and of trimming at the same mean fill; and of
+    trimming by whole turns, before every call."""
 
     talks: list[Talk]
     outcomes: list[Outcome]
     trims: list[Outcome]
+    coarse: list[Outcome]
 
     @property
     def whole(self) -> Outcome:
@@ -115,6 +131,10 @@ class Result(NamedTuple):
     @property
     def ratio(self) -> float:
         return self.whole.cost / pooled(self.trims).cost
+
+    @property
+    def coarse_ratio(self) -> float:
+        return self.whole.cost / pooled(self.coarse).cost
 
     def of_kind(self, kind: str) -> "Result":
         chosen = [at for at, talk in enumerate(self.talks) if talk.kind == kind]
@@ -140,11 +160,13 @@ def _kept_turns(talk: Talk, window: int) -> int:
 
 
 def measured(talks: Sequence[Talk], window: int, run: Run) -> Result:
-    result = Result(list(talks), [], [])
+    result = Result(list(talks), [], [], [])
     for talk in talks:
         outcome = run(talk, window)
+        mean = outcome.mean_tokens
         result.outcomes.append(outcome)
-        result.trims.append(replay_sliding(talk, window, trim_to(outcome.mean_tokens)))
+        result.trims.append(replay_sliding(talk, window, trim_each_turn(mean, window)))
+        result.coarse.append(replay_sliding(talk, window, trim_to(mean)))
     return result
 
 
@@ -173,6 +195,9 @@ def report(compared: Compared) -> None:
     for name, result in compared.results.items():
         print(row(name, result.whole, result.ratio), flush=True)
     ours = compared.results[OURS.name]
+    for name in (*(steps.name for steps in STEPS), OURS.name, OPTIMUM):
+        ratio = compared.results[name].coarse_ratio
+        print(f"  {name}: {ratio:.3f} of trimming whole turns before every call")
     for kind in ("strung", "long"):
         some = ours.of_kind(kind)
         if some.talks:
@@ -267,10 +292,10 @@ def main() -> int:
     talks = conversations(options.conversations, max(options.windows))
     bars = Bars()
     said = []
-    if options.only != "speed":
-        said += replayed(bars, talks, options)
     if options.only != "replay":
         said += timed(bars, talks, options.rounds)
+    if options.only != "speed":
+        said += replayed(bars, talks, options)
     print(f"\n{bars.summary(said)}")
     return 1 if options.check and bars.missed else 0
 

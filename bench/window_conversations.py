@@ -82,6 +82,14 @@ class Talk:
         sizes = (self.sums[stop] - self.sums[start] for start, stop in pairwise(bounds))
         return self.head_tokens + max(sizes, default=0)
 
+    @cached_property
+    def first_calls(self) -> set[int]:
+        """The first call of each turn."""
+        first: dict[int, int] = {}
+        for call in self.calls:
+            first.setdefault(self.turn[call], call)
+        return set(first.values())
+
     def with_request(self) -> "Talk":
         """The same with its first request in the head."""
         return Talk(self.name, self.said, self.kind, head=self.starts[0] + 1)

@@ -101,6 +101,27 @@ def trim_to(limit: float) -> Slide:
     return slide
 
 
+def trim_each_turn(limit: float, window: int) -> Slide:
+    """Before each turn the oldest messages go, a call with its results, until the prompt fits the
+    limit; within a turn only what has to go so that it fits the window."""
+    hard = trim_to(window)
+
+    def slide(talk: Talk, prompt: Prompt) -> Prompt:
+        start = talk.starts[talk.turn[prompt.end]]
+        if prompt.end in talk.first_calls and prompt.tokens(talk) > limit:
+            cut = prompt.cut
+            while (
+                cut < start and prompt._replace(cut=cut, gap=cut, resume=cut).tokens(talk) > limit
+            ):
+                cut += 1
+                while cut < start and talk.is_result[cut]:
+                    cut += 1
+            prompt = Prompt(cut, cut, cut, prompt.end)
+        return hard(talk, prompt)
+
+    return slide
+
+
 def _trim_inside(talk: Talk, prompt: Prompt, limit: float) -> Prompt:
     """Never the turn's first message, nor the last that is no result, nor its results."""
     at = max(prompt.resume, prompt.cut + 1)

@@ -24,7 +24,14 @@ from window_generated import said as made_up  # noqa: E402
 from window_optimum import optimum, schedule_for  # noqa: E402
 from window_replay import Replay, replay  # noqa: E402
 from window_rivals import Fit, FixedSteps, SummarizeAt  # noqa: E402
-from window_sliding import cut_at, everything, keep_last, replay_sliding, trim_to  # noqa: E402
+from window_sliding import (  # noqa: E402
+    cut_at,
+    everything,
+    keep_last,
+    replay_sliding,
+    trim_each_turn,
+    trim_to,
+)
 
 WORDS = "one two three four five six seven eight nine ten"
 PICTURE = ("cost", "read", "sent", "calls", "worst", "folds", "turns", "lost", "said", "seen")
@@ -145,6 +152,35 @@ def test_a_turn_that_is_too_large_is_trimmed_inside(sizes, worst):
 
     assert worst - 200 < short.worst <= worst
     assert vars(short) == picture(folded) | {"window": 500, "samples": 1}
+
+
+def test_messages_are_trimmed_when_a_turn_begins(talk):
+    """No more than has to go, so that what is shown is near the limit; and never in mid-turn, as
+    long as the window holds it all."""
+    limit = 3_000
+
+    by_message = replay_sliding(talk, 10_000, trim_each_turn(limit, 10_000))
+    by_turn = replay_sliding(talk, 10_000, trim_to(limit))
+
+    assert by_message.folds <= len(talk.starts)
+    assert by_turn.mean_tokens < by_message.mean_tokens
+    assert by_message.worst > limit, "a turn goes on above the limit"
+    assert replay_sliding(talk, limit, trim_each_turn(limit, limit)).worst <= limit
+
+
+def test_a_result_goes_with_its_call_when_messages_are_trimmed(talk):
+    """What is shown never begins with a result."""
+    begins = []
+
+    def watched(talk, prompt):
+        begins.append(slide(talk, prompt))
+        return begins[-1]
+
+    slide = trim_each_turn(2_000, 10_000)
+    replay_sliding(talk, 10_000, watched)
+
+    assert len({prompt.cut for prompt in begins}) > 20
+    assert not any(talk.is_result[prompt.cut] for prompt in begins)
 
 
 def test_fixed_steps_go_from_the_start_to_the_target(talk):

@@ -3,6 +3,7 @@
     count = counter("o200k")              # the family of a model: model_of(...).family
     count.count("Hello."), count.is_exact, count.error
     message_tokens(message, count)        # a whole message, with calls, thinking, pictures
+    message_counter(count)                # the same for many: what a ledger takes
     prompt_tokens(messages, count, system=..., tools=...)
 
 With the extra `tokens` text is counted by the vocabularies of splintr-rs, and Claude's by ctok, a
@@ -22,7 +23,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple, Protocol
 
 from holdfast.frozen import thaw
-from holdfast.messages import Content, Message
+from holdfast.messages import Content, Message, ToolCall
 from holdfast.parts import Audio, CallRef, File, Image, Opaque, Part, Text, Thinking
 from holdfast.providers.estimates import estimate
 from holdfast.providers.images import pdf_tokens, picture_tokens
@@ -57,18 +58,12 @@ class _Counter:
         self.name = name
         self.is_exact = not error
         self.error = error
+        self.count: Callable[[str], int] = self._first
         self._load = load
-        self._count: Callable[[str], int] | None = None
 
-    def count(self, text: str) -> int:
-        if not text:
-            return 0
-        if self._count is None:
-            self._count = self._load()  # twice when two threads are first: the same either way
-        try:
-            return self._count(text)
-        except UnicodeEncodeError:
-            return self._count(_encodable(text))
+    def _first(self, text: str) -> int:
+        self.count = self._load()  # twice when two threads are first: the same either way
+        return self.count(text)
 
     def __repr__(self) -> str:
         how = "exact" if self.is_exact else f"error {self.error:.0%}"
@@ -136,7 +131,14 @@ def _splintr(name: str) -> Callable[[str], int]:
 
     # Words such as <|endoftext|> are text here, not the mark that they spell.
     encode = Tokenizer.from_pretrained(name).encode_ordinary
-    return lambda text: len(encode(text))
+
+    def count(text: str) -> int:
+        try:
+            return len(encode(text))
+        except UnicodeEncodeError:
+            return len(encode(_encodable(text)))
+
+    return count
 
 
 def _scaled(family: str) -> Callable[[str], int]:
@@ -152,7 +154,7 @@ def _ctok(family: str) -> Callable[[str], int]:
     from ctok import token_count
 
     version, around, _, _ = _CLAUDE[family]
-    return lambda text: max(0, token_count(text, version) - around)
+    return lambda text: max(0, token_count(_encodable(text), version) - around)
 
 
 def _encodable(text: str) -> str:
@@ -203,22 +205,38 @@ def prompt_tokens(
 ) -> int:
     """A whole request. `images` is the model's rule for pictures, if it has one of its own."""
     frame = FRAMES.get(count.name, OTHER_FRAME)
-    said = sum(message_tokens(message, count, images) for message in messages)
+    said = sum(map(message_counter(count, images), messages))
     around = frame.request + (frame.message + count.count(system) if system else 0)
     return around + said + tools_tokens(tools, count)
 
 
 def message_tokens(message: Message, count: Counter, images: str | None = None) -> int:
     """A message as part of a request: its words, thinking, calls, results and pictures."""
+    return message_counter(count, images)(message)
+
+
+def message_counter(count: Counter, images: str | None = None) -> Callable[[Message], int]:
+    """What counts the tokens of messages, as `message_tokens` does: for many of them."""
     frame = FRAMES.get(count.name, OTHER_FRAME)
-    content = message.content
-    if type(content) is str:
-        tokens = frame.message + count.count(content)
-    else:
-        tokens = frame.message + _content(content, count, images or frame.images)
-    if message.tool_call_id is not None:
-        tokens += frame.result
-    for call in message.tool_calls:
+    rule = images or frame.images
+    around = frame.message
+
+    def tokens(message: Message) -> int:
+        content = message.content
+        if type(content) is str:
+            found = around + count.count(content)
+        else:
+            found = around + _content(content, count, rule)
+        if message.tool_calls:
+            found += _calls(message.tool_calls, count, frame)
+        return found if message.tool_call_id is None else found + frame.result
+
+    return tokens
+
+
+def _calls(calls: Iterable[ToolCall], count: Counter, frame: Frame) -> int:
+    tokens = 0
+    for call in calls:
         if call.output is None:
             tokens += frame.call + count.count(call.name) + count.count(call.arguments)
             # Gemini's signature holds what was thought, of which not all is shown again.

@@ -47,7 +47,7 @@ FULL = "the window is full"
 _TOOL = frozenset(role for role in Role if role.canonical is Role.TOOL)
 _RECENT_ITEMS = 200  # the growth is taken from these
 _RESULT_MIN = 1.25  # a result is shortened when it has this many times what would be left
-_RESULTS_MAX = 64  # so many are shortened at a time, the largest; each is an entry in the log
+_RESULTS_MAX = 32  # so many are shortened at a time, the largest; each is an entry in the log
 _KEPT_MAX = 0.5  # of the window: so much the latest turns may take when all others are folded
 _STEP_MIN = 0.10  # of the window: what shortening near the end has to free to be worth a fold
 
@@ -132,11 +132,12 @@ class _Work:
 
     def deep(self, why: str) -> Plan:
         """Fold the oldest turns down to the goal, and shorten the largest results that are left."""
-        excess = self.situation.used - self.goal
-        gone = self._oldest(excess)
-        shorter = self._shorter(max(gone, default=-1) + 1)
-        if shorter:  # then fewer turns have to go
-            gone = self._oldest(excess - self._freed(shorter))
+        turns, missing = self._oldest(self.situation.used - self.goal)
+        shorter = self._shorter(max((max(turn) for turn, _ in turns), default=-1) + 1)
+        spare = self._freed(shorter) - missing
+        while turns and turns[-1][1] <= spare:  # fewer have to go when results are shortened
+            spare -= turns.pop()[1]
+        gone = with_notes(self.items, set().union(*(turn for turn, _ in turns)))
         fold = summed_up if self.policy.is_summing_up else left_out
         steps = fold(self.view, self.items, sorted(gone), self.situation, why)
         return self._planned(steps + self._cut(shorter), why)
@@ -202,28 +203,32 @@ class _Work:
         freed = sum(self.items[i].tokens - self.view.count(short) for i, short in shorter.items())
         return int(freed * self.situation.scale)
 
-    def _oldest(self, tokens: int) -> set[int]:
-        """The places of the oldest turns that have so many tokens, and the notes beside them.
+    def _oldest(self, tokens: int) -> tuple[list[tuple[set[int], int]], int]:
+        """The oldest turns that have so many tokens: the places and the tokens of each. And how
+        many tokens are missing still.
 
         The latest turns are kept as long as no more than half of the window stays full with them.
         """
         parts = (self.view, self.items, self.pairs, self.stays)
-        gone, left = self._taken(old_turns(*parts), set(), tokens)
-        if self.goal + left > max(self.goal, _KEPT_MAX * self.situation.limit):
-            gone, _ = self._taken(latest_turns(*parts), gone, left)
-        return with_notes(self.items, gone)
+        taken: list[tuple[set[int], int]] = []
+        tokens = self._take(old_turns(*parts), tokens, taken)
+        if self.goal + tokens > max(self.goal, _KEPT_MAX * self.situation.limit):
+            tokens = self._take(latest_turns(*parts), tokens, taken)
+        return taken, tokens
 
-    def _taken(
-        self, turns: Iterable[set[int]], gone: set[int], tokens: int
-    ) -> tuple[set[int], int]:
-        """Turns until there are so many tokens, and how many of these are still missing then."""
+    def _take(
+        self, turns: Iterable[set[int]], tokens: int, taken: list[tuple[set[int], int]]
+    ) -> int:
+        """Add turns to those taken until there are so many tokens; how many are missing still."""
+        before = set().union(*(turn for turn, _ in taken))
         for turn in turns:
             if tokens <= 0:
                 break
-            new = turn - gone
-            tokens -= self.situation.tokens(sum([self.items[place].tokens for place in new]))
-            gone |= new
-        return gone, tokens
+            if new := turn - before:
+                size = self.situation.tokens(sum([self.items[place].tokens for place in new]))
+                taken.append((new, size))
+                tokens -= size
+        return tokens
 
     # Steps
 

@@ -120,13 +120,14 @@ def _free(
     """What may go of each turn before the current one. What stands for what has gone already goes
     with its neighbours, or stays."""
     for turn in _turns(view, items):
-        free = {
-            place
-            for place in turn
-            if place not in stays and not (is_note(items[place]) or is_summary(items[place]))
-        }
+        free = {place for place in turn if place not in stays and not _is_told(items[place])}
         if free:
             yield pairs.with_all(free)
+
+
+def _is_told(item: Item) -> bool:
+    """Whether it stands for what has gone already."""
+    return item.message.synthetic is not None and (is_note(item) or is_summary(item))
 
 
 def _turns(view: View, items: Sequence[Item]) -> Iterator[range]:

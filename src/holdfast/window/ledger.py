@@ -1,7 +1,7 @@
 """The ledger: what is known about tokens, of the messages, of each turn, and of the last call.
 
     ledger = Ledger()
-    count = ledger.counter("o200k", lambda message: message_tokens(message, counter("o200k")))
+    count = ledger.counter("o200k", message_counter(counter("o200k")))
     view = View(count)                                                 # each message counted once
     ...
     ledger.estimate("gpt-5", counted)                                  # before a call

@@ -21,8 +21,9 @@ class Pairs:
         """These places, and all that cannot go without them."""
         found = set(places)
         waiting = list(found)
+        partners, items = self._view.partners, self._items
         while waiting:
-            for seq in self._view.partners(self._items[waiting.pop()].first):
+            for seq in partners.get(items[waiting.pop()].first, ()):
                 other = self._places.get(seq)
                 if other is not None and other not in found:
                     found.add(other)
@@ -41,8 +42,10 @@ class Pairs:
     @cached_property
     def _places(self) -> dict[int, int]:
         """The places of the items, by the seq of the message that each stands for."""
-        places = {item.first: place for place, item in enumerate(self._items)}
+        places: dict[int, int] = {}
         for place, item in enumerate(self._items):
-            if item.fold is None:  # a message that is shown beside its fold is the message
+            if item.fold is None:
                 places[item.first] = place
+            else:  # a message that is shown beside its fold is the message
+                places.setdefault(item.first, place)
         return places

@@ -21,7 +21,7 @@ A message more costs what that message costs; a fold costs one pass over all.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -199,10 +199,11 @@ class View:
             found.append(Group(turn, start, len(self._items), tokens))
         return tuple(found)
 
-    def partners(self, seq: int) -> Sequence[int]:
-        """The seqs of the results of a message with calls, or of the messages that a result
-        answers; none for any other message."""
-        return self._partners.get(seq, ())
+    @property
+    def partners(self) -> Mapping[int, Sequence[int]]:
+        """By the seq of a message with calls, those of its results; by that of a result, those of
+        the messages that it answers."""
+        return self._partners
 
     def is_answered(self, seq: int) -> bool:
         """Whether a message has calls, and each of them a result."""
