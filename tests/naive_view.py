@@ -60,6 +60,22 @@ def naive_items(log, *, turns=0):
     return shown
 
 
+def naive_pairs(log):
+    """The messages with calls that are shown as they are, each with its results, all by seq."""
+    said = [(seq, entry) for seq, entry in log if type(entry) is Message]
+    answers = _answers(said)
+    shown = {item.first for item in naive_items(log) if item.fold is None}
+    return {
+        seq: [each for each, _ in said if each in shown and _answers_to(seq, answers[each])]
+        for seq, message in said
+        if seq in shown and calls_of(message)
+    }
+
+
+def _answers_to(caller, answers):
+    return any(answer.caller == caller for answer in answers)
+
+
 def naive_folds(log):
     """The folds that no later one covers whole, in the order in which they were made."""
     folds = [entry for _, entry in log if type(entry) is Fold]

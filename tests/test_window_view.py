@@ -18,7 +18,7 @@ from holdfast.parts import Image, Text
 from holdfast.window import View
 from holdfast.window.plan import runs
 from holdfast.window.render import render
-from naive_view import naive_folds, naive_items, naive_turn
+from naive_view import naive_folds, naive_items, naive_pairs, naive_turn
 
 
 def count(message):
@@ -573,10 +573,8 @@ def test_a_call_in_a_replacement_that_is_not_shown_keeps_no_result():
 
 def folding_runs(view, chosen):
     """The view without the chosen items, as far as they can go."""
-    items = view.items
-    return view.with_folds(
-        fold(items[start].first, items[stop - 1].last) for start, stop in runs(items, chosen)
-    )
+    gone = [view.items[start:stop] for start, stop in runs(view.items, chosen)]
+    return view.with_folds(fold(items[0].first, max(item.last for item in items)) for items in gone)
 
 
 def test_items_side_by_side_are_folded_at_once():
@@ -852,6 +850,17 @@ TALKS = st.lists(st.sampled_from([user("u1"), model("m1")]), min_size=4, max_siz
 SHORT_FOLDS = folds(6, st.sampled_from(["x", "y"]).map(user))
 
 
+def test_notes_in_the_place_of_one_message_go_together():
+    """Neither can go alone, as each would take the other with it."""
+    said = [user("u1"), asks("a", "b"), outputs("a", "b"), user("u2")]
+    view = view_of([*numbered(*said), (5, fold(3, 3))])
+
+    assert [item.first for item in view.items] == [1, 2, 3, 3, 4]
+    assert runs(view.items, (1, 2, 3)) == [(1, 4)]
+    assert runs(view.items, (1, 2)) == [(1, 2)]
+    assert runs(view.items, (1, 3)) == [(1, 2)]
+
+
 @settings(max_examples=1_000)
 @given(TALKS, st.lists(SHORT_FOLDS, max_size=5), st.sets(st.integers(0, 5), max_size=3))
 def test_nothing_is_hidden_that_was_not_chosen(said, made, kept):
@@ -862,3 +871,24 @@ def test_nothing_is_hidden_that_was_not_chosen(said, made, kept):
 
     shown = [item[2:] for item in after.items]
     assert all(item[2:] in shown for at, item in enumerate(view.items) if at in kept)
+
+
+@settings(max_examples=500)
+@given(logs(replacements=st.none()))
+def test_pairs_are_calls_with_the_results_that_are_shown(log):
+    """Notes in the places of results among them; each call has results where the log has them."""
+    view = view_of(log)
+
+    found = view.pairs()
+
+    firsts = [item.first for item in view.items]
+    assert naive_pairs(log) == {
+        firsts[each.caller]: [firsts[place] for place in each.results] for each in found
+    }
+    unanswered = {each.message_id for each in render_all(log).repairs if each.what == "unanswered"}
+    for each in found:
+        assert each.is_answered == (view.items[each.caller].message.id not in unanswered)
+
+
+def render_all(log):
+    return render(entry for _, entry in log if type(entry) is Message)
