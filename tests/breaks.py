@@ -995,8 +995,8 @@ BREAKS = {
     ),
     "S2-49": Break(
         f"{SRC}/window/keep.py",
-        "        if is_system or item.turn in pinned:",
-        "        if is_system:",
+        "item.fold is None) or item.turn in pinned",
+        "item.fold is None)",
         "pinned turns go like all others",
     ),
     "S2-50": Break(
@@ -1055,8 +1055,8 @@ BREAKS = {
     ),
     "S3-25": Break(
         f"{SRC}/window/evict.py",
-        "    for group in view.groups():\n        if group.turn < view.turn:",
-        "    for group in reversed(view.groups()):\n        if group.turn < view.turn:",
+        "    for turn in _turns(view, items):",
+        "    for turn in reversed(list(_turns(view, items))):",
         "the latest turns go first",
     ),
     "S3-26": Break(
@@ -1067,26 +1067,26 @@ BREAKS = {
     ),
     "S3-27": Break(
         f"{SRC}/window/evict.py",
-        "        if group.turn < view.turn:",
-        "        if group.turn <= view.turn:",
+        ".turn) < view.turn:",
+        ".turn) <= view.turn:",
         "the current turn goes like all others",
     ),
     "S3-28": Break(
         f"{SRC}/window/evict.py",
-        "        if group.turn < view.turn:",
-        "        if group.turn < view.turn and group.stop > group.start + 1:",
+        "        if free:",
+        "        if len(free) > 1:",
         "a request without an answer never goes",
     ),
     "S3-29": Break(
         f"{SRC}/window/pairs.py",
-        "                self._join(pair.caller, place)",
-        "                pass",
+        "                if other is not None and other not in found:",
+        "                if False:",
         "calls and results are strangers",
     ),
     "S3-30": Break(
         f"{SRC}/window/keep.py",
-        "found = {*requests[-1:], *answers[-1:]}",
-        "found = {*requests[-1:]}",
+        "for place in (last_request, last_answer) if",
+        "for place in (last_request,) if",
         "the last answer goes",
     ),
     "S3-31": Break(
@@ -1115,8 +1115,8 @@ BREAKS = {
     ),
     "B31": Break(
         f"{SRC}/window/evict.py",
-        "        if group.turn < view.turn:",
-        "        if group.turn < view.turn and group.stop > group.start + 1:",
+        "        if free:",
+        "        if len(free) > 1:",
         "a request without an answer never goes",
     ),
 }

@@ -61,19 +61,14 @@ def naive_items(log, *, turns=0):
 
 
 def naive_pairs(log):
-    """The messages with calls that are shown as they are, each with its results, all by seq."""
-    said = [(seq, entry) for seq, entry in log if type(entry) is Message]
-    answers = _answers(said)
-    shown = {item.first for item in naive_items(log) if item.fold is None}
-    return {
-        seq: [each for each, _ in said if each in shown and _answers_to(seq, answers[each])]
-        for seq, message in said
-        if seq in shown and calls_of(message)
-    }
-
-
-def _answers_to(caller, answers):
-    return any(answer.caller == caller for answer in answers)
+    """Each message with calls with each that has results of them, as (seq, seq)."""
+    answers = _answers([(seq, entry) for seq, entry in log if type(entry) is Message])
+    return [
+        (answer.caller, seq)
+        for seq, found in answers.items()
+        for answer in found
+        if answer.caller is not None
+    ]
 
 
 def naive_folds(log):

@@ -59,7 +59,7 @@ APART = {LAYER_OF["stores"], LAYER_OF["sync"]}
 
 # Which modules may import what is not in the standard library.
 THIRD_PARTY = {
-    "msgspec": {*VALUES, "codec", "stores", "providers", "testing"},
+    "msgspec": {*VALUES, "codec", "window", "stores", "providers", "testing"},
     "sqlalchemy": {"stores"},
     "httpx2": {"providers", "testing"},
     "splintr": {"providers"},

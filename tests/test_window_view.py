@@ -15,10 +15,15 @@ from holdfast.entries import Call, Fold, Mark, UnknownEntry
 from holdfast.messages import Message, Role, ToolCall
 from holdfast.notes import FOLDED_RESULT, UNANSWERED
 from holdfast.parts import Image, Text
-from holdfast.window import View
+from holdfast.window import Group, Item, View
 from holdfast.window.plan import runs
 from holdfast.window.render import render
-from naive_view import naive_folds, naive_items, naive_pairs, naive_turn
+from naive_view import calls_of, naive_folds, naive_items, naive_pairs, naive_turn
+
+
+def place(item):
+    """What an item stands for."""
+    return item.first, item.last, item.turn, item.fold
 
 
 def count(message):
@@ -188,7 +193,7 @@ def test_a_replacement_stands_in_the_place_of_the_first_message():
     view = view_of([*numbered(*TALK), (7, made)])
 
     assert texts(view) == ["u1", "in short", "u3", "m3"]
-    assert view.items[1] == (made.replacement, count(made.replacement), 2, 4, 1, made)
+    assert view.items[1] == Item(made.replacement, count(made.replacement), 2, 4, 1, made)
     assert view.folds == (made,)
 
 
@@ -298,9 +303,9 @@ def test_turns_count_from_one_and_zero_is_what_stands_before():
 
     assert [item.turn for item in view.items] == [0, 0, 1, 1, 2]
     assert view.groups() == (
-        (0, 0, 2, count(said[0]) + count(said[1])),
-        (1, 2, 4, count(said[2]) + count(said[3])),
-        (2, 4, 5, count(said[4])),
+        Group(0, 0, 2, count(said[0]) + count(said[1])),
+        Group(1, 2, 4, count(said[2]) + count(said[3])),
+        Group(2, 4, 5, count(said[4])),
     )
 
 
@@ -329,7 +334,7 @@ def test_results_and_synthetic_messages_begin_no_turn():
 def test_a_folded_turn_is_still_counted():
     view = view_of([*numbered(*TALK), (7, fold(1, 4))])
 
-    assert [group[:3] for group in view.groups()] == [(3, 0, 2)]
+    assert [(group.turn, group.start, group.stop) for group in view.groups()] == [(3, 0, 2)]
     assert view.turn == 3
 
 
@@ -359,7 +364,7 @@ def test_a_result_that_is_hidden_leaves_a_note():
     note = view.items[-1].message
     assert sent(view) == ["u1", "call a", f"a={FOLDED_RESULT}"]
     assert (note.synthetic, note.is_error, note.name) == ("folded", True, "look")
-    assert view.items[-1][2:] == (3, 3, 1, None)
+    assert place(view.items[-1]) == (3, 3, 1, None)
     assert repairs(view) == []
 
 
@@ -869,26 +874,27 @@ def test_nothing_is_hidden_that_was_not_chosen(said, made, kept):
 
     after = folding_runs(view, set(range(len(view))) - kept)
 
-    shown = [item[2:] for item in after.items]
-    assert all(item[2:] in shown for at, item in enumerate(view.items) if at in kept)
+    shown = [place(item) for item in after.items]
+    assert all(place(item) in shown for at, item in enumerate(view.items) if at in kept)
 
 
 @settings(max_examples=500)
-@given(logs(replacements=st.none()))
-def test_pairs_are_calls_with_the_results_that_are_shown(log):
-    """Notes in the places of results among them; each call has results where the log has them."""
+@given(logs())
+def test_partners_are_calls_and_their_results(log):
+    """Of the log, whether they are shown or not."""
     view = view_of(log)
+    said = {seq: entry for seq, entry in log if type(entry) is Message}
+    pairs = naive_pairs(log)
 
-    found = view.pairs()
+    partners = {seq: set(view.partners(seq)) for seq in said}
 
-    firsts = [item.first for item in view.items]
-    assert naive_pairs(log) == {
-        firsts[each.caller]: [firsts[place] for place in each.results] for each in found
+    assert partners == {
+        seq: {b for a, b in pairs if a == seq} | {a for a, b in pairs if b == seq} for seq in said
     }
-    unanswered = {each.message_id for each in render_all(log).repairs if each.what == "unanswered"}
-    for each in found:
-        assert each.is_answered == (view.items[each.caller].message.id not in unanswered)
+    cut_off = {each.message_id for each in render(said.values()).repairs if is_cut_off(each)}
+    for seq, message in said.items():
+        assert view.is_answered(seq) == bool(calls_of(message) and message.id not in cut_off)
 
 
-def render_all(log):
-    return render(entry for _, entry in log if type(entry) is Message)
+def is_cut_off(repair):
+    return repair.what == "unanswered"

@@ -21,8 +21,9 @@ beginning alone, and whatever is folded makes everything behind it new. From tha
 Between folds the window only grows at its end.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
+from itertools import islice
 from math import sqrt
 from typing import NamedTuple
 
@@ -43,6 +44,7 @@ from holdfast.window.summarize import summed_up
 from holdfast.window.view import Item, View
 
 FULL = "the window is full"
+_TOOL = frozenset(role for role in Role if role.canonical is Role.TOOL)
 _RECENT_ITEMS = 200  # the growth is taken from these
 _RESULT_MIN = 1.25  # a result is shortened when it has this many times what would be left
 _RESULTS_MAX = 64  # so many are shortened at a time, the largest; each is an entry in the log
@@ -141,7 +143,7 @@ class _Work:
 
     def near(self, why: str) -> Plan | None:
         """Shorten results near the end, if that frees tokens for less than a deep fold does."""
-        spent = set(self._spent()[-_RESULTS_MAX:])
+        spent = set(islice(self._spent(), _RESULTS_MAX))
         least = max(self.situation.over, _STEP_MIN * self.situation.limit)
         best, start, gain, behind = 0.0, 0, 0, 0
         for index in range(len(self.items) - 1, min(spent, default=0) - 1, -1):
@@ -176,26 +178,25 @@ class _Work:
         share = min(budget.target, max(deepest, 1 - step / max(1, situation.limit)))
         return int(share * situation.limit)
 
-    def _spent(self, start: int = 0) -> list[int]:
-        """The places, from `start` on, of results that were long answered and can be shortened."""
+    def _spent(self, start: int = 0) -> Iterator[int]:
+        """The places of results that were long answered and can be shortened, the latest first,
+        back to `start`."""
         least = self.policy.result_tokens * _RESULT_MIN
-        return [
-            place
-            for place, item in enumerate(self.items[start:], start)
-            if item.tokens > least
-            and item.message.role.canonical is Role.TOOL
-            and not self.stays.has(place)
-        ]
+        stays = self.stays.locked | self.stays.recent
+        for place in range(len(self.items) - 1, start - 1, -1):
+            item = self.items[place]
+            if item.tokens > least and item.message.role in _TOOL and place not in stays:
+                yield place
 
     def _shorter(self, start: int) -> dict[int, Message]:
         """The largest of them, with what is left when they are shortened."""
         spent = self._spent(start)
-        largest = nlargest(_RESULTS_MAX, spent, key=lambda i: (self.items[i].tokens, i))
+        largest = nlargest(_RESULTS_MAX, spent, key=lambda place: self.items[place].tokens)
         shorter = {
-            index: shorten_to(self.items[index].message, self.policy.result_tokens, self.view.count)
-            for index in sorted(largest)
+            place: shorten_to(self.items[place].message, self.policy.result_tokens, self.view.count)
+            for place in sorted(largest)
         }
-        return {index: short for index, short in shorter.items() if short is not None}
+        return {place: short for place, short in shorter.items() if short is not None}
 
     def _freed(self, shorter: Mapping[int, Message]) -> int:
         freed = sum(self.items[i].tokens - self.view.count(short) for i, short in shorter.items())
@@ -220,7 +221,7 @@ class _Work:
             if tokens <= 0:
                 break
             new = turn - gone
-            tokens -= self.situation.tokens(sum(self.items[place].tokens for place in new))
+            tokens -= self.situation.tokens(sum([self.items[place].tokens for place in new]))
             gone |= new
         return gone, tokens
 

@@ -119,15 +119,25 @@ def _free(
 ) -> Iterator[set[int]]:
     """What may go of each turn before the current one. What stands for what has gone already goes
     with its neighbours, or stays."""
-    for group in view.groups():
-        if group.turn < view.turn:
-            free = {
-                place
-                for place in range(group.start, group.stop)
-                if place not in stays and not (is_note(items[place]) or is_summary(items[place]))
-            }
-            if free:
-                yield pairs.with_all(free)
+    for turn in _turns(view, items):
+        free = {
+            place
+            for place in turn
+            if place not in stays and not (is_note(items[place]) or is_summary(items[place]))
+        }
+        if free:
+            yield pairs.with_all(free)
+
+
+def _turns(view: View, items: Sequence[Item]) -> Iterator[range]:
+    """The places of the items of each turn before the current one; found as they are asked for."""
+    start = 0
+    while start < len(items) and (turn := items[start].turn) < view.turn:
+        stop = start + 1
+        while stop < len(items) and items[stop].turn == turn:
+            stop += 1
+        yield range(start, stop)
+        start = stop
 
 
 def proactive(total: int, reserve: int, context: int) -> int:

@@ -38,9 +38,11 @@ def kept(
     """What stays of `items`; `keep_turns` is the budget's unless it is given."""
     turns = budget.keep_turns if keep_turns is None else keep_turns
     latest = view.turn - turns
-    recent = [place for place, item in enumerate(items) if item.turn > latest]
+    start = len(items)
+    while start and items[start - 1].turn > latest:
+        start -= 1
     locked = pairs.with_all(_locked(items, frozenset(budget.pinned)))
-    return Kept(frozenset(locked), frozenset(pairs.with_all(recent)))
+    return Kept(frozenset(locked), frozenset(pairs.with_all(range(start, len(items)))))
 
 
 def is_request(item: Item) -> bool:
@@ -70,15 +72,20 @@ def turns_shown(items: Sequence[Item]) -> int:
 
 
 def _locked(items: Sequence[Item], pinned: frozenset[int]) -> set[int]:
-    places = range(len(items))
-    requests = [place for place in places if is_request(items[place])]
-    answers = [place for place in places if items[place].message.role.canonical is Role.ASSISTANT]
-    found = {*requests[-1:], *answers[-1:]}
-    if requests and items[requests[0]].turn == 1:
-        found.add(requests[0])
-    for place, item in enumerate(items):
-        # A summary may be written as the system's; that is not what the model was told.
-        is_system = item.message.role is Role.SYSTEM and item.fold is None
-        if is_system or item.turn in pinned:
-            found.add(place)
-    return found
+    # A summary may be written as the system's; that is not what the model was told.
+    found = {
+        place
+        for place, item in enumerate(items)
+        if (item.message.role is Role.SYSTEM and item.fold is None) or item.turn in pinned
+    }
+    first = next((place for place, item in enumerate(items) if is_request(item)), None)
+    if first is not None and items[first].turn == 1:
+        found.add(first)
+    backwards = range(len(items) - 1, -1, -1)
+    last_request = next((place for place in backwards if is_request(items[place])), None)
+    last_answer = next((place for place in backwards if _is_answer(items[place])), None)
+    return found | {place for place in (last_request, last_answer) if place is not None}
+
+
+def _is_answer(item: Item) -> bool:
+    return item.message.role.canonical is Role.ASSISTANT

@@ -60,12 +60,13 @@ def left_out_run(
 def with_notes(items: Sequence[Item], chosen: Iterable[int]) -> set[int]:
     """The chosen places and the notes beside them, so that one note stands for all."""
     found = set(chosen)
-    for places in (range(len(items)), range(len(items) - 1, -1, -1)):
-        last = None  # the place that was looked at before this one
-        for place in places:
-            if last in found and is_note(items[place]):
-                found.add(place)
-            last = place
+    notes = [place for place, item in enumerate(items) if item.fold is not None and is_note(item)]
+    for place in notes:
+        if place - 1 in found:
+            found.add(place)
+    for place in reversed(notes):
+        if place + 1 in found:
+            found.add(place)
     return found
 
 

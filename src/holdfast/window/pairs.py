@@ -5,6 +5,7 @@ and a result without its call is no result.
 """
 
 from collections.abc import Iterable
+from functools import cached_property
 
 from holdfast.window.view import View
 
@@ -13,32 +14,35 @@ class Pairs:
     """What belongs together among the items of a view."""
 
     def __init__(self, view: View) -> None:
-        self._pairs = view.pairs()
-        self._groups: dict[int, list[int]] = {}  # of a place that is not alone: all, with itself
-        for pair in self._pairs:
-            for place in pair.results:
-                self._join(pair.caller, place)
+        self._view = view
+        self._items = view.items
 
     def with_all(self, places: Iterable[int]) -> set[int]:
         """These places, and all that cannot go without them."""
         found = set(places)
-        for place in tuple(found):
-            if group := self._groups.get(place):
-                found.update(group)
+        waiting = list(found)
+        while waiting:
+            for seq in self._view.partners(self._items[waiting.pop()].first):
+                other = self._places.get(seq)
+                if other is not None and other not in found:
+                    found.add(other)
+                    waiting.append(other)
         return found
 
     def answered(self, start: int, stop: int) -> list[tuple[int, ...]]:
         """The calls that begin in items[start:stop] and have all their results, with these."""
         groups = {
-            tuple(sorted(self._groups.get(pair.caller, (pair.caller,)))): pair.is_answered
-            for pair in self._pairs
-            if start <= pair.caller < stop
+            tuple(sorted(self.with_all((place,)))): None
+            for place in range(start, stop)
+            if self._view.is_answered(self._items[place].first)
         }
-        return [group for group, is_answered in groups.items() if is_answered]
+        return list(groups)
 
-    def _join(self, one: int, other: int) -> None:
-        group = self._groups.setdefault(one, [one])
-        more = self._groups.get(other, [other])
-        if group is not more:
-            group += more
-            self._groups.update(dict.fromkeys(more, group))
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        """The places of the items, by the seq of the message that each stands for."""
+        places = {item.first: place for place, item in enumerate(self._items)}
+        for place, item in enumerate(self._items):
+            if item.fold is None:  # a message that is shown beside its fold is the message
+                places[item.first] = place
+        return places

@@ -21,8 +21,10 @@ A message more costs what that message costs; a fold costs one pass over all.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
 
 from holdfast.entries import Entry, Fold
 from holdfast.messages import Message, Result, ToolCall
@@ -32,7 +34,7 @@ from holdfast.window.render import Rendered, Renderer, calls_of, results_of, say
 Count = Callable[[Message], int]
 
 
-class Item(NamedTuple):
+class Item(msgspec.Struct, frozen=True, gc=False):
     """Something that is shown: a message of the log, or what a fold puts in the place of some.
 
     message    what is shown, before it is rendered
@@ -51,7 +53,7 @@ class Item(NamedTuple):
     fold: Fold | None = None
 
 
-class Group(NamedTuple):
+class Group(msgspec.Struct, frozen=True, gc=False):
     """What is shown of one turn: items[start:stop]."""
 
     turn: int
@@ -60,33 +62,18 @@ class Group(NamedTuple):
     tokens: int
 
 
-class Paired(NamedTuple):
-    """A message with calls and the results that are shown of them, by their places among items.
-
-    `is_answered` tells whether each of its calls has a result, shown or not.
-    """
-
-    caller: int
-    results: tuple[int, ...]
-    is_answered: bool
-
-
-class _Said:
+class _Said(msgspec.Struct, gc=False):
     """A message of the log, and what it belongs to."""
 
-    __slots__ = ("answers", "calls", "has_only_answers", "message", "open", "seq", "turn")
-
-    def __init__(self, seq: int, message: Message, turn: int) -> None:
-        self.seq = seq
-        self.message = message
-        self.turn = turn
-        self.calls: tuple[ToolCall, ...] = ()
-        self.open: tuple[int, ...] = ()  # the places of the calls that have no result yet
-        self.answers: tuple[_Answer, ...] = ()
-        self.has_only_answers = False
+    seq: int
+    message: Message
+    turn: int
+    calls: tuple[ToolCall, ...] = ()
+    answers: "tuple[_Answer, ...]" = ()
+    has_only_answers: bool = False
 
 
-class _Answer(NamedTuple):
+class _Answer(msgspec.Struct, frozen=True, gc=False):
     """A result, the one of this place in its message, and the message that called for it.
 
     `call_id` is the call's, as the log has it. A second result of a call is not `is_first`: it is
@@ -114,6 +101,8 @@ class View:
         self._folds: list[Fold] = []
         self._callers: dict[str, _Said] = {}  # the latest message that made a call of this id
         self._last_caller: _Said | None = None
+        self._partners: dict[int, list[int]] = {}
+        self._waiting: dict[int, tuple[int, ...]] = {}  # calls without a result, by their message
         self._hidden: set[int] = set()  # the messages that are not shown
         self._last_folded = 0
         self._items: list[Item] = []
@@ -210,30 +199,14 @@ class View:
             found.append(Group(turn, start, len(self._items), tokens))
         return tuple(found)
 
-    def pairs(self) -> tuple[Paired, ...]:
-        """The messages with calls that are shown, each with the results that are."""
-        self._look()
-        places = {
-            item.first: place
-            for is_fold in (True, False)  # a message that is shown beside its fold is the message
-            for place, item in enumerate(self._items)
-            if (item.fold is not None) is is_fold
-        }
-        results: dict[int, list[int]] = {}
-        callers: dict[int, _Said] = {}
-        for said in self._said:
-            if said.calls and (at := places.get(said.seq)) is not None:
-                results[at], callers[at] = [], said
-            for answer in said.answers:
-                if answer.caller is None or (place := places.get(said.seq)) is None:
-                    continue
-                caller = places.get(answer.caller.seq)
-                if caller in results and place not in results[caller]:
-                    results[caller].append(place)
-        return tuple(
-            Paired(caller, tuple(found), not callers[caller].open)
-            for caller, found in results.items()
-        )
+    def partners(self, seq: int) -> Sequence[int]:
+        """The seqs of the results of a message with calls, or of the messages that a result
+        answers; none for any other message."""
+        return self._partners.get(seq, ())
+
+    def is_answered(self, seq: int) -> bool:
+        """Whether a message has calls, and each of them a result."""
+        return self._waiting.get(seq) == ()
 
     # The log
 
@@ -243,12 +216,14 @@ class View:
         said = _Said(seq, message, self._turn)
         if calls := calls_of(message):
             said.calls = calls
-            said.open = tuple(at for at, call in enumerate(calls) if call.output is None)
+            open = tuple(at for at, call in enumerate(calls) if call.output is None)
+            self._waiting[seq] = open
             self._last_caller = said
             for call in calls:
                 self._callers[call.id] = said
         elif results := results_of(message):
             said.answers = tuple(self._answer(*each) for each in enumerate(results))
+            self._pair(said)
             said.has_only_answers = not says_more(message, results)
         return said
 
@@ -258,14 +233,21 @@ class View:
         caller = self._last_caller if id is None else self._callers.get(id)
         if caller is None:
             return _Answer(place, result, None, id, False)
-        for at in caller.open:
+        open = self._waiting[caller.seq]
+        for at in open:
             call = caller.calls[at]
             if call.id == id or (id is None and name in (None, call.name)):
-                caller.open = tuple(each for each in caller.open if each != at)
+                self._waiting[caller.seq] = tuple(each for each in open if each != at)
                 return _Answer(place, result, caller, call.id, True)
         if id is None and name is not None and all(call.name != name for call in caller.calls):
             caller = None
         return _Answer(place, result, caller, id, False)
+
+    def _pair(self, said: _Said) -> None:
+        for answer in said.answers:
+            if answer.caller is not None:
+                self._partners.setdefault(answer.caller.seq, []).append(said.seq)
+                self._partners.setdefault(said.seq, []).append(answer.caller.seq)
 
     def _fold(self, fold: Fold) -> None:
         self._folds = [each for each in self._folds if not _covers(fold, each)] + [fold]
