@@ -855,17 +855,6 @@ TALKS = st.lists(st.sampled_from([user("u1"), model("m1")]), min_size=4, max_siz
 SHORT_FOLDS = folds(6, st.sampled_from(["x", "y"]).map(user))
 
 
-def test_notes_in_the_place_of_one_message_go_together():
-    """Neither can go alone, as each would take the other with it."""
-    said = [user("u1"), asks("a", "b"), outputs("a", "b"), user("u2")]
-    view = view_of([*numbered(*said), (5, fold(3, 3))])
-
-    assert [item.first for item in view.items] == [1, 2, 3, 3, 4]
-    assert runs(view.items, (1, 2, 3)) == [(1, 4)]
-    assert runs(view.items, (1, 2)) == [(1, 2)]
-    assert runs(view.items, (1, 3)) == [(1, 2)]
-
-
 @settings(max_examples=1_000)
 @given(TALKS, st.lists(SHORT_FOLDS, max_size=5), st.sets(st.integers(0, 5), max_size=3))
 def test_nothing_is_hidden_that_was_not_chosen(said, made, kept):

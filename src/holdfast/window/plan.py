@@ -126,40 +126,22 @@ def runs(items: Sequence[Item], chosen: Iterable[int]) -> list[tuple[int, int]]:
     An item is left out if folding it would hide one that is not chosen: if it stands for messages
     among which others are shown (a fold with something open in it), or where folds overlap.
     """
-    free = _free(items, set(chosen))
     found: list[tuple[int, int]] = []
-    last = 0  # of the run that was found last
-    for index in sorted(free):
-        start = found[-1][0] if found and found[-1][1] == index else index
-        longest = max(last if start < index else 0, items[index].last)
-        if _hides_before(items, start, longest):
-            start, longest = index, items[index].last
-            if _hides_before(items, start, longest):
-                continue
-        if start < index:
-            found.pop()
-        found.append((start, index + 1))
-        last = longest
+    for index in sorted(set(chosen)):
+        if index + 1 < len(items) and items[index + 1].first <= items[index].last:
+            continue
+        if found and found[-1][1] == index and not _hides_before(items, found[-1][0], index):
+            found[-1] = (found[-1][0], index + 1)
+        elif not _hides_before(items, index, index):
+            found.append((index, index + 1))
     return found
 
 
-def _free(items: Sequence[Item], chosen: set[int]) -> set[int]:
-    """Those that stand for nothing that is shown behind them, unless that is free as well."""
-    free: set[int] = set()
-    for index in sorted(chosen, reverse=True):
-        behind = index + 1
-        while behind in free and items[behind].first <= items[index].last:
-            behind += 1
-        if behind == len(items) or items[behind].first > items[index].last:
-            free.add(index)
-    return free
-
-
 def _hides_before(items: Sequence[Item], start: int, last: int) -> bool:
-    """Whether a fold from items[start] to the seq `last` would cover one that stands before it."""
+    """Whether a fold of items[start] to items[last] would cover one that stands before them."""
     before = start - 1
     while before >= 0 and items[before].first == items[start].first:
-        if items[before].last <= last:
+        if items[before].last <= items[last].last:
             return True
         before -= 1
     return False
