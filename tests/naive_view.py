@@ -60,6 +60,17 @@ def naive_items(log, *, turns=0):
     return shown
 
 
+def naive_pairs(log):
+    """Each message with calls with each that has results of them, as (seq, seq)."""
+    answers = _answers([(seq, entry) for seq, entry in log if type(entry) is Message])
+    return [
+        (answer.caller, seq)
+        for seq, found in answers.items()
+        for answer in found
+        if answer.caller is not None
+    ]
+
+
 def naive_folds(log):
     """The folds that no later one covers whole, in the order in which they were made."""
     folds = [entry for _, entry in log if type(entry) is Fold]

@@ -18,7 +18,7 @@ from holdfast.parts import Image, Text
 from holdfast.window import Group, Item, View
 from holdfast.window.plan import runs
 from holdfast.window.render import render
-from naive_view import naive_folds, naive_items, naive_turn
+from naive_view import calls_of, naive_folds, naive_items, naive_pairs, naive_turn
 
 
 def place(item):
@@ -578,10 +578,8 @@ def test_a_call_in_a_replacement_that_is_not_shown_keeps_no_result():
 
 def folding_runs(view, chosen):
     """The view without the chosen items, as far as they can go."""
-    items = view.items
-    return view.with_folds(
-        fold(items[start].first, items[stop - 1].last) for start, stop in runs(items, chosen)
-    )
+    gone = [view.items[start:stop] for start, stop in runs(view.items, chosen)]
+    return view.with_folds(fold(items[0].first, max(item.last for item in items)) for items in gone)
 
 
 def test_items_side_by_side_are_folded_at_once():
@@ -867,3 +865,25 @@ def test_nothing_is_hidden_that_was_not_chosen(said, made, kept):
 
     shown = [place(item) for item in after.items]
     assert all(place(item) in shown for at, item in enumerate(view.items) if at in kept)
+
+
+@settings(max_examples=500)
+@given(logs())
+def test_partners_are_calls_and_their_results(log):
+    """Of the log, whether they are shown or not."""
+    view = view_of(log)
+    said = {seq: entry for seq, entry in log if type(entry) is Message}
+    pairs = naive_pairs(log)
+
+    partners = {seq: set(view.partners(seq)) for seq in said}
+
+    assert partners == {
+        seq: {b for a, b in pairs if a == seq} | {a for a, b in pairs if b == seq} for seq in said
+    }
+    cut_off = {each.message_id for each in render(said.values()).repairs if is_cut_off(each)}
+    for seq, message in said.items():
+        assert view.is_answered(seq) == bool(calls_of(message) and message.id not in cut_off)
+
+
+def is_cut_off(repair):
+    return repair.what == "unanswered"
