@@ -141,9 +141,9 @@ def unpaired(messages):
 def too_deep(view, situation, plan, folds):
     """Whether a turn was left out that there was room for, in words.
 
-    With the newest turn that went, more would be left than the plan aims at. Who takes single
-    messages, or calls of the current turn once all others are gone, may have to take one that is
-    larger than what was too much: then more would be left with that one.
+    With the newest turn that went, more would be left than the plan aims at. Who takes messages by
+    their worth, one by one, may have to take one that is larger than what was too much: then more
+    would be left with that one.
     """
     shown = {item.message.id for item in view.with_folds(folds).items}
     asked = [item for item in view.items if is_request(item)]
@@ -155,8 +155,7 @@ def too_deep(view, situation, plan, folds):
         return []
     aim = plan.numbers.get("goal", goal(situation))
     tried = [_without(max(gone), view, folds)]
-    latest = {item.first for item in view.items if item.turn == view.turn}
-    if plan.by == "budget" or any(fold.first in latest for fold in folds):
+    if plan.by == "budget":
         tried += [[fold for fold in folds if fold is not each] for each in folds]
     used = [sent_tokens(view.with_folds(less), situation) for less in tried]
     if max(used) + len(folds) + 1 > aim:  # each step is rounded

@@ -80,21 +80,49 @@ def taken(
     """The plan that takes of what is waiting, in order, until no more than `tokens_max` are left.
 
     What goes is added up first, and then the plan of it is counted, which costs more: mostly once
-    or twice. `plan` is what holds if nothing has to be taken, or nothing is there.
+    or twice. What went before something larger and turns out to fit is given back, the latest
+    first. `plan` is what holds if nothing has to be taken, or nothing is there.
     """
     chosen: set[int] = set()
+    order: list[set[int]] = []
     while (excess := plan.tokens_after - tokens_max) > 0:
-        before = len(chosen)
+        before = len(order)
         found = 0
         for places in waiting:
-            found += sum(items[place].tokens for place in places - chosen)
-            chosen |= places
+            if more := places - chosen:
+                order.append(more)
+                chosen |= more
+                found += sum(items[place].tokens for place in more)
             if situation.tokens(found) >= excess:
                 break
-        if len(chosen) == before:
+        if len(order) == before:
             break
         plan = planned(chosen)
-    return plan
+    return _with_back(items, order, situation, tokens_max, plan, planned)
+
+
+def _with_back(
+    items: Sequence[Item],
+    order: list[set[int]],
+    situation: Situation,
+    tokens_max: int,
+    plan: Plan,
+    planned: Callable[[set[int]], Plan],
+) -> Plan:
+    """The plan without what was taken and need not have been, before something larger went."""
+    back: set[int] = set()
+    room = tokens_max - plan.tokens_after
+    current = items[-1].turn if items else 0
+    older = [places for places in order if items[min(places)].turn < current]
+    for places in sorted(older, key=min, reverse=True):
+        room -= situation.tokens(sum(items[place].tokens for place in places))
+        if room < 0:
+            break
+        back |= places
+    if not back:
+        return plan
+    less = planned(set().union(*order) - back)
+    return less if less.tokens_after <= tokens_max else plan
 
 
 def joined(plan: Plan, more: Plan, view: View, situation: Situation) -> Plan:

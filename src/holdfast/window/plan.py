@@ -2,7 +2,7 @@
 
     plan = policy.plan(view, situation)
     summaries = [await summarize(transcript(step.messages)) for step in plan.to_summarize]
-    folds = apply(plan, summaries, view)    # append these to the log
+    folds = apply(plan, summaries)          # append these to the log
 
 A policy is pure: the same view and situation give the same plan. Only `apply` makes entries of it.
 """
@@ -44,6 +44,8 @@ class Step(Value, frozen=True, kw_only=True):
             raise InvalidInput("kind", f"is one of {', '.join(KINDS)}, not {self.kind!r}")
         self._settle_counts("first", "last", "tokens_before", "tokens_after")
         self._settle_tuple("messages", Message)
+        if self.kind == "summarize" and not self.messages:
+            raise InvalidInput("messages", "are missing: there is nothing to sum up")
 
 
 class Plan(Value, frozen=True, kw_only=True):
@@ -181,11 +183,14 @@ def apply(
 
 
 def _summary(step: Step, text: str, tokens: Count | None) -> Message:
+    last = step.messages[-1]
+    turns = sum(message.starts_turn for message in step.messages) or 1
     if not text.strip():
-        turns = sum(message.starts_turn for message in step.messages) or 1
-        return folded(turns, step.messages[-1])
+        return folded(turns, last)
     message = summarized(text)
-    while tokens is not None and (has := tokens(message)) > step.tokens_after and text:
+    while tokens is not None and (has := tokens(message)) > step.tokens_after:
+        if not text:
+            return folded(turns, last)  # there is not even room for what stands around a summary
         text = text[: int(len(text) * min(0.9, step.tokens_after / has))]
         message = summarized(text + CUT)
     return message
