@@ -19,7 +19,7 @@ from holdfast.providers import tokens
 from holdfast.providers.estimates import estimate
 from holdfast.providers.image_size import image_size
 from holdfast.providers.images import (
-    OTHER_TOKENS,
+    OTHER_TOKENS_MAX,
     UNKNOWN_SIZE,
     pdf_tokens,
     picture_tokens,
@@ -202,12 +202,12 @@ def test_importing_does_not_load_and_counting_does():
             Message("tool", tool_calls=[ToolCall(id="1", name="f", arguments="", output="a b c")]),
             3 + FRAME.result,
         ),
-        (Message.user([Image(data=b"no picture")]), OTHER_TOKENS),
-        (Message.user([Image(url="https://x.test/a.png")]), OTHER_TOKENS),
+        (Message.user([Image(data=b"no picture")]), OTHER_TOKENS_MAX),
+        (Message.user([Image(url="https://x.test/a.png")]), OTHER_TOKENS_MAX),
         (Message.user([File(data=b"one two", media_type="text/plain")]), 2),
         (Message.user([File(data=b"%PDF-1.7 /Type /Page")]), 1_000),
         (Message.user([File(blob="0" * 64)]), 1_000),
-        (Message.user([File(data=b"\x89PNG", media_type="image/png")]), OTHER_TOKENS),
+        (Message.user([File(data=b"\x89PNG", media_type="image/png")]), OTHER_TOKENS_MAX),
         (Message.user([Audio(data=bytes(32_000))]), 96),
         (Message.user([Audio(url="https://x.test/a.mp3")]), 60 * 32),
         (Message.assistant([Opaque("x", {"type": "search", "n": 1, "all": ["a b", None]})]), 8),
@@ -339,8 +339,11 @@ def test_a_jpeg_without_end_is_given_up():
         (960, 540, "gemini-1", 258),
         (960, 540, "gemini-3", 1_120),
         (960, 540, "none", 0),
-        (960, 540, "?", OTHER_TOKENS),
-        (960, 540, "patch-?", OTHER_TOKENS),
+        (960, 540, "?", OTHER_TOKENS_MAX),
+        (128, 128, "?", 256),
+        (449, 448, "other", 512),
+        (9_000, 9_000, "other", OTHER_TOKENS_MAX),
+        (960, 540, "patch-?", OTHER_TOKENS_MAX),
     ],
 )
 def test_a_picture_costs_what_its_vendor_says(width, height, rule, count):

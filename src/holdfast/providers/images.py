@@ -10,7 +10,7 @@
 | gemini-2    | Gemini 2.0 and 2.5                 | 258 a tile, of some 768 pixels          |
 | gemini-3    | Gemini 3                           | 1,120 a picture                         |
 | none        | models that take no pictures       | nothing                                 |
-| other       | everybody else                     | 1,500 a picture                         |
+| other       | everybody else                     | 256 a tile of 448 pixels, at most 1,536 |
 
 Vendors make large pictures smaller first, so there is a most that each can cost. A picture whose
 size is not known is counted as one of UNKNOWN_SIZE, which is about that most.
@@ -22,7 +22,8 @@ import re
 from holdfast.providers.image_size import image_size
 
 UNKNOWN_SIZE = (1_600, 1_200)
-OTHER_TOKENS = 1_500
+OTHER_TOKENS_MAX = 1_536
+_OTHER_TILE, _OTHER_TILE_TOKENS = 448, 256
 PDF_BYTES_A_PAGE = 50_000  # when its pages cannot be counted
 PAGES_MAX = 1_000
 
@@ -63,7 +64,7 @@ def size_tokens(width: int, height: int, rule: str) -> int:
         return 258 * _crops(width, height)
     if rule == "gemini-3":
         return 1_120
-    return 0 if rule == "none" else OTHER_TOKENS
+    return 0 if rule == "none" else _other(width, height)
 
 
 def pdf_tokens(data: bytes | None, rule: str) -> int:
@@ -72,6 +73,11 @@ def pdf_tokens(data: bytes | None, rule: str) -> int:
     if data:
         pages = len(_PAGE.findall(data)) or 1 + len(data) // PDF_BYTES_A_PAGE
     return min(pages, PAGES_MAX) * _PAGE_TOKENS.get(rule, _PAGE_TOKENS_ELSE)
+
+
+def _other(width: int, height: int) -> int:
+    tiles = math.ceil(width / _OTHER_TILE) * math.ceil(height / _OTHER_TILE)
+    return min(OTHER_TOKENS_MAX, tiles * _OTHER_TILE_TOKENS)
 
 
 def _within(width: int, height: int, edge: int) -> tuple[int, int]:
@@ -101,7 +107,7 @@ def _patches(width: int, height: int, factor: str) -> int:
     try:
         times = float(factor)
     except ValueError:
-        return OTHER_TOKENS
+        return _other(width, height)
     most = _PATCHES_MAX_LATER if times == 1 else _PATCHES_MAX
     return math.ceil(_squares(*_within(width, height, 2_048), 32, most) * times)
 
