@@ -92,13 +92,13 @@ def test_whatever_is_shown_is_in_the_digest(other):
 
 
 def test_what_does_not_fit_is_named():
-    """The largest part of it, with its tokens and how many fit."""
-    view = view_of(*SAID[:3], Message.user("x" * 500, id="m-9"))
+    """The largest part of it, with its tokens and how many of them would fit."""
+    view = view_of(*SAID[:3], Message.user("x" * 500))
 
     with pytest.raises(DoesNotFit) as raised:
         window(view, Situation(limit=400, used=540, base=20))
 
-    assert "the message 'm-9' of the user has 500 tokens and 400 fit" in str(raised.value)
+    assert "the user's message has 500 tokens and 360 fit" in str(raised.value)
 
 
 def test_a_system_prompt_that_is_too_long_is_named():
@@ -107,7 +107,7 @@ def test_a_system_prompt_that_is_too_long_is_named():
 
 
 def test_a_tool_whose_result_is_too_long_is_named():
-    with pytest.raises(DoesNotFit, match="of the tool look has 14 tokens"):
+    with pytest.raises(DoesNotFit, match="the result of look has 14 tokens"):
         window(view_of(*SAID), Situation(limit=10, used=43))
 
 

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 from holdfast.codec import record
 from holdfast.entries import Fold
-from holdfast.errors import DoesNotFit
 from holdfast.frozen import FrozenDict
-from holdfast.messages import Message
 from holdfast.tools import Tool
+from holdfast.window.fit import too_large
 from holdfast.window.render import Repair, Shown
 from holdfast.window.situation import Situation
 from holdfast.window.view import View
@@ -62,7 +61,7 @@ def window(
 ) -> Window:
     """The window that a view gives, or DoesNotFit, which names the largest part of it."""
     if situation.over:
-        raise DoesNotFit(*largest(view, situation), situation.limit)
+        raise too_large(view, situation)
     rendered = view.rendered()
     return Window(
         system=system,
@@ -78,16 +77,6 @@ def window(
     )
 
 
-def largest(view: View, situation: Situation) -> tuple[str, int]:
-    """The part of a request that takes most of it, in words, and its tokens."""
-    item = max(view.items, key=lambda each: each.tokens, default=None)
-    if item is None or situation.tokens(item.tokens) < situation.base:
-        return "the system prompt with the tools", situation.base
-    return f"the message {item.message.id!r} of {_whose(item.message)}", situation.tokens(
-        item.tokens
-    )
-
-
 def digest(view: View, system: str | None, tools: Sequence[Tool]) -> str:
     """Of what is shown. A message more costs what that message costs."""
     declared = [tool.declaration for tool in tools]
@@ -95,8 +84,3 @@ def digest(view: View, system: str | None, tools: Sequence[Tool]) -> str:
     hashed = view.hashed(record)
     hashed.update(hashlib.sha256(told.encode("utf-8", "surrogatepass")).digest())
     return f"sha256:{hashed.hexdigest()}"
-
-
-def _whose(message: Message) -> str:
-    name = f" {message.name}" if message.name else ""
-    return {"user": "the user", "tool": f"the tool{name}"}.get(message.role.canonical, "the model")
