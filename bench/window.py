@@ -14,7 +14,7 @@ the project), a conversation a line in `*.jsonl` or `*.jsonl.gz`; where there ar
 made up. At a window, sessions are the conversations of at least four windows of tokens, and the
 short dialogues, strung together in order until there are 200 turns and four windows; the first
 system prompt stays. Sessions in which one turn is larger than the window are told apart. With more
-than ten sessions, ten are taken, evenly from the list; --all takes all.
+than fifty sessions, fifty are taken, evenly from the list; --all takes all.
 
 The policies:
 
@@ -82,7 +82,7 @@ from holdfast.window.cache_aware import CacheAware  # noqa: E402
 
 CORPUS = Path(os.environ.get("HOLDFAST_CORPUS") or ROOT.parent / "shared" / "corpus")
 WINDOWS = (8_000, 32_000, 128_000)
-SESSIONS_MAX = 10
+SESSIONS_MAX = 50
 KEPT_SHARE = 0.6
 COUNTED = 5_000  # about so many messages are counted, of all
 GENERATED_WINDOWS = 20  # so many windows of tokens are made up
@@ -284,7 +284,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--conversations", type=Path, default=CORPUS / "conversations")
     parser.add_argument("--windows", type=windows_of, default=list(WINDOWS), metavar="TOKENS,...")
-    parser.add_argument("--all", action="store_true", help="all sessions, not ten")
+    parser.add_argument("--all", action="store_true", help="all sessions, not fifty")
     parser.add_argument("--only", choices=("replay", "speed"))
     parser.add_argument("--rounds", type=int, default=7, help="of speed (default 7)")
     parser.add_argument("--check", action="store_true", help="fail when a bar is missed")
