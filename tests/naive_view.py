@@ -127,7 +127,7 @@ def _call_is_shown(answer, folds, hidden):
     if answer.caller is None:
         return False
     return answer.caller not in hidden or any(
-        any(call.id == answer.call_id for call in calls_of(fold.replacement))
+        any(answer.call_id in (None, call.id) for call in calls_of(fold.replacement))
         for fold in _replacing(answer.caller, folds)
     )
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("uncovered")
 
 NOON = datetime(2026, 2, 1, 12, tzinfo=UTC)
 often = settings(
-    max_examples=2000,
+    max_examples=1000,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

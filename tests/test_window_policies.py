@@ -44,6 +44,7 @@ POLICIES = {
 }
 each_policy = pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 seeds = st.integers(0, 2**32)
+pytestmark = pytest.mark.usefixtures("uncovered")
 examples = settings(max_examples=60)
 
 

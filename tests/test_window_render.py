@@ -367,6 +367,7 @@ MESSAGES = st.builds(
 )
 
 
+@pytest.mark.usefixtures("uncovered")
 @settings(max_examples=1_000)
 @given(st.lists(MESSAGES, max_size=8))
 def test_whatever_is_stored_can_be_sent(messages):
@@ -388,6 +389,7 @@ def tokens_of(message):
     return 3 + len(message.text or "") + 7 * len(message.tool_calls) + 2 * message.is_error
 
 
+@pytest.mark.usefixtures("uncovered")
 @settings(max_examples=500)
 @given(st.lists(MESSAGES, max_size=8), st.sets(st.integers(0, 7)))
 def test_rendering_one_by_one_is_rendering_all(messages, looked_at):

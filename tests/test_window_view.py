@@ -738,7 +738,8 @@ def bare(items):
     return [(item.message, item.first, item.last, item.turn, item.fold) for item in items]
 
 
-@settings(max_examples=1_000)
+@pytest.mark.usefixtures("uncovered")
+@settings(max_examples=600)
 @given(logs(), st.sampled_from([0, 3]))
 def test_a_view_is_what_the_contract_says_at_every_entry(log, turns):
     """And does not depend on when it was looked at."""
@@ -758,7 +759,8 @@ def test_a_view_is_what_the_contract_says_at_every_entry(log, turns):
     assert (fresh.items, fresh.folds, fresh.rendered()) == (view.items, view.folds, view.rendered())
 
 
-@settings(max_examples=500)
+@pytest.mark.usefixtures("uncovered")
+@settings(max_examples=300)
 @given(logs())
 def test_tokens_are_counted_as_they_are_sent(log):
     view = View(count)
@@ -771,7 +773,8 @@ def test_tokens_are_counted_as_they_are_sent(log):
         assert view.total == sum(view.tokens)
 
 
-@settings(max_examples=500)
+@pytest.mark.usefixtures("uncovered")
+@settings(max_examples=300)
 @given(logs(), st.lists(folds(40), max_size=4), logs(4))
 def test_trying_folds_is_the_same_as_adding_them(log, tried, more):
     """And the view grows on from there in the same way."""
@@ -792,7 +795,8 @@ def test_trying_folds_is_the_same_as_adding_them(log, tried, more):
         assert bare(other.items) == naive_items(longer)
 
 
-@settings(max_examples=500)
+@pytest.mark.usefixtures("uncovered")
+@settings(max_examples=300)
 @given(logs())
 @example(numbered(user("u1"), asks("a"), user("u2"), gives("a"), user("u3")))
 def test_what_was_sent_stays_the_same_without_a_fold(log):
@@ -819,7 +823,8 @@ def test_what_was_sent_stays_the_same_without_a_fold(log):
             assert is_answer or (new is old if seq > folded_to else new == old)
 
 
-@settings(max_examples=500)
+@pytest.mark.usefixtures("uncovered")
+@settings(max_examples=300)
 @given(logs(), st.sampled_from([0, 3]))
 def test_groups_are_the_items_by_turns(log, turns):
     """Each item in one group, in order, and no turn twice."""
@@ -837,7 +842,8 @@ def test_groups_are_the_items_by_turns(log, turns):
     assert [group.turn for group in groups] == sorted({group.turn for group in groups})
 
 
-@settings(max_examples=500)
+@pytest.mark.usefixtures("uncovered")
+@settings(max_examples=300)
 @given(logs(replacements=st.none()))
 def test_no_call_that_has_its_result_in_the_log_is_said_to_be_cut_off(log):
     """Whatever is folded: what is shown of it is the result, or the note that it is not shown."""
@@ -855,7 +861,8 @@ TALKS = st.lists(st.sampled_from([user("u1"), model("m1")]), min_size=4, max_siz
 SHORT_FOLDS = folds(6, st.sampled_from(["x", "y"]).map(user))
 
 
-@settings(max_examples=1_000)
+@pytest.mark.usefixtures("uncovered")
+@settings(max_examples=600)
 @given(TALKS, st.lists(SHORT_FOLDS, max_size=5), st.sets(st.integers(0, 5), max_size=3))
 def test_nothing_is_hidden_that_was_not_chosen(said, made, kept):
     """Whatever the folds are that are there already."""
@@ -867,7 +874,8 @@ def test_nothing_is_hidden_that_was_not_chosen(said, made, kept):
     assert all(place(item) in shown for at, item in enumerate(view.items) if at in kept)
 
 
-@settings(max_examples=500)
+@pytest.mark.usefixtures("uncovered")
+@settings(max_examples=300)
 @given(logs())
 def test_partners_are_calls_and_their_results(log):
     """Of the log, whether they are shown or not."""

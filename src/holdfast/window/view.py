@@ -310,7 +310,8 @@ class View:
         if caller is None or caller.seq not in self._hidden:
             return caller is not None
         standing = self._standing_for(caller.seq)
-        return any(call.id == answer.call_id for each in standing for call in calls_of(each))
+        calls = [call.id for each in standing for call in calls_of(each)]
+        return bool(calls) if answer.call_id is None else answer.call_id in calls
 
     def _replacement(self, fold: Fold, turn: int) -> Iterator[Item]:
         message = fold.replacement
