@@ -1,13 +1,14 @@
 """Tools for testing what is built on holdfast, and holdfast itself.
 
-| module         | what it gives you                                                               |
-|----------------|---------------------------------------------------------------------------------|
-| `contract`     | `StoreContract`: subclass it, and pytest runs every promise against your store  |
-| `journal`      | writes down what the clients of a run did                                       |
-| `checker`      | judges such a run: lost, doubled, reordered, stale, mixed up                    |
-| `validators`   | judges a request: would the vendor accept it?                                   |
-| `prompt_cache` | bills requests: what would Anthropic's prompt cache have read?                  |
-| `replay`       | recorded traffic: a server that answers with it, and a judge of adapters        |
+| module          | what it gives you                                                              |
+|-----------------|--------------------------------------------------------------------------------|
+| `contract`      | `StoreContract`: subclass it, and pytest runs every promise against your store |
+| `fake_provider` | `FakeProvider`: a model that answers what it is told to                        |
+| `journal`       | writes down what the clients of a run did                                      |
+| `checker`       | judges such a run: lost, doubled, reordered, stale, mixed up                   |
+| `validators`    | judges a request: would the vendor accept it?                                  |
+| `prompt_cache`  | bills requests: what would Anthropic's prompt cache have read?                 |
+| `replay`        | recorded traffic: a server that answers with it, and a judge of adapters       |
 """
 
 import sys
@@ -15,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdfast.testing.contract import StoreContract
+    from holdfast.testing.fake_provider import FakeProvider
 
-__all__ = ["StoreContract"]
+__all__ = ["FakeProvider", "StoreContract"]
+_HOMES = {"FakeProvider": "fake_provider", "StoreContract": "contract"}
 
 # Under pytest, a broken promise shows both sides of the comparison; pytest itself is not needed.
 if _pytest := sys.modules.get("pytest"):
@@ -24,8 +27,8 @@ if _pytest := sys.modules.get("pytest"):
 
 
 def __getattr__(name: str) -> Any:
-    if name != "StoreContract":
+    if name not in _HOMES:
         raise AttributeError(f"module 'holdfast.testing' has no attribute {name!r}")
-    from holdfast.testing.contract import StoreContract
+    from importlib import import_module
 
-    return StoreContract
+    return getattr(import_module(f"holdfast.testing.{_HOMES[name]}"), name)
