@@ -1119,4 +1119,28 @@ BREAKS = {
         "        if len(free) > 1:",
         "a request without an answer never goes",
     ),
+    "S2-43": Break(
+        f"{SRC}/window/render.py",
+        "                self._put(group, place, _unanswered(message, group.calls[place], place))",
+        "                pass",
+        "calls whose results are folded away are sent without any",
+    ),
+    "S2-56": Break(
+        f"{SRC}/window/shorten.py",
+        "    return text[: space if space > 0 else keep]",
+        "    return \"\"",
+        "nothing is left of what is shortened, and no fact in it",
+    ),
+    "S2-58": Break(
+        f"{SRC}/window/overflow.py",
+        "        plan = _cut(view, real, wanted, is_known=reported is not None)",
+        "        plan = nothing(_NAME, real, \"no\")",
+        "results are never cut",
+    ),
+    "B32": Break(
+        f"{SRC}/window/budget.py",
+        "return max(0, min(room.context - used, room.reserve))",
+        "return max(0, min(room.context - 2 * used, room.reserve))",
+        "what is in the prompt is taken off twice",
+    ),
 }

@@ -202,7 +202,7 @@ def test_keep_last_shows_so_many_turns(talk):
 
 
 def test_everything_shows_every_fact(talk):
-    """What is never folded is never lost."""
+    """S2-56: what is never folded is never lost."""
     outcome = replay_sliding(talk, 4_000, everything)
 
     assert outcome.samples > 40
@@ -231,7 +231,7 @@ class Shorten:
 
 
 def test_a_fact_is_seen_in_the_part_that_is_left(talk):
-    """A shortened message shows its fact if the fact's part of the text is still there."""
+    """S2-56: a shortened message shows its fact if the fact's part of the text is still there."""
     whole = replay(talk, FixedSteps(1.0, 1.0), 1_000_000).retention
 
     kept = replay(talk, Shorten("behind"), 1_000_000)

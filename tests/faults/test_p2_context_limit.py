@@ -253,7 +253,7 @@ def test_the_wording_is_known(name):
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("name", WORDINGS)
 def test_a_refused_turn_gets_through(name, window, subtests):
-    """The model counts more than we do: one and a half times at most, which is more than any
+    """S2-58: the model counts more than we do, by half at most, which is more than any
     estimate is wrong by."""
     need(MISSING)
     for talk in TALKS:

@@ -85,7 +85,7 @@ def grown(view, log, random):
 
 @pytest.mark.parametrize("api", WIRES)
 def test_every_window_is_accepted(api):
-    """As it is folded, and after a policy has made it smaller, again and again."""
+    """S2-43: as it is folded, and after a policy has made it smaller, again and again."""
     for seed in range(LOGS):
         random, log, view = folded(seed)
         policy = POLICIES[seed % len(POLICIES)]
