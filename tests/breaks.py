@@ -1128,13 +1128,13 @@ BREAKS = {
     "S2-56": Break(
         f"{SRC}/window/shorten.py",
         "    return text[: space if space > 0 else keep]",
-        "    return \"\"",
+        '    return ""',
         "nothing is left of what is shortened, and no fact in it",
     ),
     "S2-58": Break(
         f"{SRC}/window/overflow.py",
         "        plan = _cut(view, real, wanted, is_known=reported is not None)",
-        "        plan = nothing(_NAME, real, \"no\")",
+        '        plan = nothing(_NAME, real, "no")',
         "results are never cut",
     ),
     "B32": Break(

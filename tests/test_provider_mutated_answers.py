@@ -10,6 +10,8 @@ import pytest
 
 from mutated_answers import ANSWERS, check, mutated, streamed
 
+pytestmark = pytest.mark.usefixtures("uncovered")
+
 COUNT = int(os.environ.get("HOLDFAST_MUTANTS") or 1_500)
 
 

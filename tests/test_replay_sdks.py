@@ -14,6 +14,8 @@ import replay_recordings as ours
 from holdfast.testing.replay import readings, sdks
 from holdfast.testing.replay.recordings import WIRES, read_folder
 
+pytestmark = pytest.mark.usefixtures("uncovered")
+
 ROOT = Path(__file__).parent.parent
 CORPUS = Path(os.environ.get("HOLDFAST_CORPUS") or ROOT.parent / "shared" / "corpus")
 TRAFFIC = CORPUS / "traffic"
