@@ -17,6 +17,7 @@ from holdfast.providers.google_parts import UNSIGNED
 from holdfast.settings import Settings
 from holdfast.testing import validators
 from holdfast.tools import Tool
+from holdfast.window.render import render
 
 OLD, NEW = "gemini-2.5-flash", "gemini-3-flash-preview"
 PNG = b"\x89PNG\r\n\x1a\n...."
@@ -713,3 +714,16 @@ def test_whatever_is_stored_google_would_accept(messages, model):
 
     roles = [role for role, _ in found]
     assert roles == (["user", "model"] * len(roles))[: len(roles)]
+
+
+@given(st.lists(some.messages, max_size=12), st.lists(st.integers(0, 12), max_size=6))
+@settings(max_examples=300, deadline=None)
+def test_a_conversation_that_goes_on_is_sent_as_if_it_were_new(said, lengths):
+    """What was joined for the calls before it, also of a window that was shorter again, shows in
+    nothing."""
+    wire, shown = GoogleWire(NEW), None
+
+    for length in [*lengths, len(said)]:
+        shown = render(said[:length], last=shown).messages
+        fresh = GoogleWire(NEW)
+        assert wire.to_wire(wire.ask(shown)) == fresh.to_wire(fresh.ask(tuple(shown)))

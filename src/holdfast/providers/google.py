@@ -78,7 +78,8 @@ class GoogleWire(Wire):
         return self.fragments.of(message)
 
     def to_wire(self, ask: Ask) -> Object:
-        body: Object = {"contents": contents(ask.prepared.fragments)}
+        prepared = ask.prepared
+        body: Object = {"contents": contents(prepared.fragments, prepared.settled, prepared.made)}
         extra = wanted(ask, self.vendor)
         if not extra.get("cachedContent"):
             if ask.prepared.system:

@@ -65,13 +65,44 @@ _NONE: frozenset[str] = frozenset()
 _made = tuple.__new__  # in half the time of the __new__ that NamedTuple writes
 
 
-def contents(fragments: Iterable[Fragment]) -> msgspec.Raw:
-    """The conversation: neighbours of one role are one content, so that the two alternate."""
-    out: list[bytes] = []
+class _Joined(NamedTuple):
+    """The first fragments of a conversation, joined: how many, their bytes, who spoke last.
+
+    pieces          to be copied once, when all are there: a long window is megabytes
+    given, dropped  of the last calls, as in Fragment
+    behind          media of the results of the step that was not over
+    """
+
+    number: int = 0
+    pieces: tuple[bytes, ...] = (b"[",)
     last: str | None = None
-    given = dropped = _NONE
-    behind: list[bytes] = []  # media of the results of this step
-    for role, parts, calls, left_out, result in fragments:
+    given: frozenset[str] = _NONE
+    dropped: frozenset[str] = _NONE
+    behind: tuple[bytes, ...] = ()
+
+
+def contents(fragments: Sequence[Fragment], settled: int, made: dict[str, Any]) -> msgspec.Raw:
+    """The conversation: neighbours of one role are one content, so that the two alternate.
+
+    The first `settled` will be there at the next call, too: what they are joined to is noted in
+    `made`, and only what is new is joined then.
+    """
+    joined = _and(made.get("joined", _Joined()), fragments[:settled])
+    made["joined"] = joined
+    joined = _and(joined, fragments)
+    out = [*joined.pieces, *(b"," + part for part in joined.behind)]
+    if joined.last is MODEL:  # the results that had the last word were left out
+        out += [_OPENS_NEXT[USER], _text(CONTINUE)]
+    return msgspec.Raw(b"".join([*out, b"]}]"]))
+
+
+def _and(joined: _Joined, fragments: Sequence[Fragment]) -> _Joined:
+    """These fragments joined, of which some are already."""
+    number, pieces, last, given, dropped, behind = joined
+    if number == len(fragments):
+        return joined
+    out: list[bytes] = []
+    for role, parts, calls, left_out, result in fragments[number:]:
         if result is not None:
             if result.id in dropped:
                 continue
@@ -82,7 +113,7 @@ def contents(fragments: Iterable[Fragment]) -> msgspec.Raw:
             given, dropped = calls, left_out
         if behind and result is None:
             out += [b"," + part for part in behind]
-            behind = []
+            behind = ()
         if not parts:
             continue
         if role is last:
@@ -91,10 +122,7 @@ def contents(fragments: Iterable[Fragment]) -> msgspec.Raw:
             out.append((_OPENS if last is None else _OPENS_NEXT)[role])
             last = role
         out.append(parts)
-    out += [b"," + part for part in behind]
-    if last is MODEL:  # the results that had the last word were left out
-        out += [_OPENS_NEXT[USER], _text(CONTINUE)]
-    return msgspec.Raw(b"[" + b"".join(out) + b"]}]")
+    return _Joined(len(fragments), (*pieces, b"".join(out)), last, given, dropped, behind)
 
 
 class Fragments:

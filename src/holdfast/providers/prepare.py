@@ -88,6 +88,8 @@ class Prepared(NamedTuple):
     tools       the tools, under the names that the target sees
     names       our name for each tool whose name the target sees otherwise
     prefix      the digest of all this, for thinking that is signed under it; None if none is
+    settled     so many of the fragments are the first of the next call as well
+    made        what the wire made of those, for the next call: its own notes
     """
 
     messages: Sequence[Message]
@@ -97,6 +99,8 @@ class Prepared(NamedTuple):
     names: Mapping[str, str]
     prefix: str | None
     repairs: tuple[Repair, ...]
+    settled: int
+    made: dict[str, Any]
 
 
 class Target(Protocol):
@@ -146,6 +150,7 @@ class _Work:
         self._seen: tuple[Message, ...] = ()
         self._messages: list[Message] = []
         self._fragments: list[Any] = []
+        self._made: dict[str, Any] = {}
         self._system = [head.system] if head.system else []
         self._prefix = Prefix(head.system, head.tools) if rules.binds_prefix else None
         # Id and name, as the target sees them, of the calls that wait for their results.
@@ -183,6 +188,8 @@ class _Work:
             self._names.back,
             None if self._prefix is None else self._prefix.digest,
             (*repairs, *self._repairs),
+            len(self._fragments),
+            self._made,
         )
 
     def _is_assistants(self, last: Message) -> bool:
