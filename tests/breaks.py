@@ -1060,10 +1060,10 @@ BREAKS = {
         "the latest turns go first",
     ),
     "S3-26": Break(
-        f"{SRC}/window/outcome.py",
-        "            if situation.tokens(found) >= excess:\n                break\n",
-        "",
-        "all that may go goes",
+        f"{SRC}/window/evict.py",
+        "    return taken(items, waiting, situation, tokens_max, start, of)",
+        "    return taken(items, waiting, situation, tokens_max // 2, start, of)",
+        "more goes than has to",
     ),
     "S3-27": Break(
         f"{SRC}/window/evict.py",
@@ -1126,10 +1126,10 @@ BREAKS = {
         "calls whose results are folded away are sent without any",
     ),
     "S2-56": Break(
-        f"{SRC}/window/shorten.py",
-        "    return text[: space if space > 0 else keep]",
-        '    return ""',
-        "nothing is left of what is shortened, and no fact in it",
+        f"{SRC}/window/view.py",
+        "        if message is None or fold.is_open:",
+        "        if message is not None:",
+        "what stands in the place of something is not shown, nor the facts in it",
     ),
     "S2-58": Break(
         f"{SRC}/window/overflow.py",
