@@ -692,8 +692,8 @@ BREAKS = {
     ),
     "S2-80": Break(
         f"{SRC}/providers/google.py",
-        "contents(ask.prepared.fragments)",
-        "contents(ask.prepared.fragments[-1:])",
+        "contents(prepared.fragments, prepared.settled, prepared.made)",
+        "contents(prepared.fragments[-1:], 0, {})",
         "only the last message is sent",
     ),
     "S2-81": Break(
