@@ -100,7 +100,9 @@ def test_a_cache_that_went_cold_makes_folding_free():
     assert not CacheAware().plan(view, warm)
     plan = CacheAware().plan(view, warm.replace(pause_s=301))
 
-    assert plan and "the cache has gone cold" in plan.reason
+    assert plan and "the cache has gone cold, so folding costs nothing" in plan.reason
+    assert plan.numbers["cost"] == 0 < plan.numbers["rewritten"]
+    assert "costs as much more as 0 tokens" in plan.reason
 
 
 def test_a_cold_cache_is_no_reason_to_forget_early():

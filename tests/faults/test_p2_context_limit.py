@@ -285,7 +285,7 @@ def test_however_wrong_the_count_is_the_turn_ends(name, window, subtests):
                 assert wrongs(outcome, model, asked) == []
 
 
-@pytest.mark.parametrize("policy", judge.policies(), ids=lambda policy: policy.name)
+@pytest.mark.parametrize("policy", judge.policies(), ids=judge.name_of)
 def test_a_window_that_is_full_is_made_to_fit_before_it_is_sent(policy, subtests):
     """Where the count is right, nothing is refused, whatever the policy."""
     need(MISSING)

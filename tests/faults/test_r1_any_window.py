@@ -120,7 +120,7 @@ def test_a_request_is_made_of_itself_again(api):
         assert render(shown) == (shown, ()), f"seed {seed}"
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+@pytest.mark.parametrize("policy", POLICIES, ids=judge.name_of)
 def test_no_policy_does_what_none_may(policy):
     """Whatever the log, the folds in it and the budget: see `window_judge.wrongs`."""
     for seed in range(PLANS):
@@ -140,7 +140,7 @@ def test_no_policy_does_what_none_may(policy):
             grown(view, log, random)
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+@pytest.mark.parametrize("policy", POLICIES, ids=judge.name_of)
 def test_no_turn_goes_that_there_is_room_for(policy):
     """In conversations in which nothing is wrong, where tokens can be added up."""
     for seed in range(PLANS):
@@ -155,7 +155,7 @@ def test_no_turn_goes_that_there_is_room_for(policy):
         assert not found, f"seed {seed}: {found[0]}"
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+@pytest.mark.parametrize("policy", POLICIES, ids=judge.name_of)
 def test_what_is_made_to_fit_fits(policy):
     """By its own count and ours, with the margin; or DoesNotFit names what does not.
 

@@ -61,8 +61,16 @@ def policies():
     found = [OldestFirst()]
     for module, name in _MODULES.items():
         if find_spec(f"holdfast.window.{module}"):
-            found.append(getattr(import_module(f"holdfast.window.{module}"), name)())
+            kind = getattr(import_module(f"holdfast.window.{module}"), name)
+            found.append(kind())
+            if name == "CacheAware":
+                found.append(kind(is_summing_up=True))
     return found
+
+
+def name_of(policy):
+    """A name for each of `policies`: some are there twice, made otherwise."""
+    return f"{policy.name}, summing up" if getattr(policy, "is_summing_up", False) else policy.name
 
 
 def carried_out(plan, situation, random):

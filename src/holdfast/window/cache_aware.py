@@ -138,9 +138,13 @@ class _Work:
         while turns and turns[-1][1] <= spare:  # fewer have to go when results are shortened
             spare -= turns.pop()[1]
         gone = with_notes(self.items, set().union(*(turn for turn, _ in turns)))
-        fold = summed_up if self.policy.is_summing_up else left_out
-        steps = fold(self.view, self.items, sorted(gone), self.situation, why)
-        return self._planned(steps + self._cut(shorter), why)
+        cut = self._cut(shorter)
+        if self.policy.is_summing_up:
+            steps = summed_up(self.view, self.items, sorted(gone), self.situation, why)
+            if plan := self._planned(steps + cut, why):  # or the summary would be longer
+                return plan
+        steps = left_out(self.view, self.items, gone, self.situation, why)
+        return self._planned(steps + cut, why)
 
     def near(self, why: str) -> Plan | None:
         """Shorten results near the end, if that frees tokens for less than a deep fold does."""
@@ -247,15 +251,17 @@ class _Work:
         first = min(step.first for step in steps)
         behind = situation.tokens(sum(each.tokens for each in self.items if each.first >= first))
         rewritten = max(0, behind - freed)
-        cost = self._extra * rewritten
-        calls = round((situation.limit - after) / self.growth)
+        cost = 0.0 if _is_cold(situation) else self._extra * rewritten
+        calls = max(0, round((situation.limit - after) / self.growth))
         shortened = sum(step.kind == "shorten" for step in steps)
+        folded = len(steps) - shortened
         reason = (
             f"{why}: {situation.used:,} of {situation.limit:,} tokens. {after:,} are left "
-            f"({_share(after, situation.limit)}): {len(steps) - shortened} stretches of turns "
-            f"folded, {shortened} tool results shortened. Behind them {rewritten:,} tokens are "
-            f"written anew, which costs as much as {cost:,.0f} tokens of input; at "
-            f"{self.growth:,.0f} tokens a call that lasts for about {calls} calls"
+            f"({_share(after, situation.limit)}): {folded} {_many('stretch', 'es', folded)} of "
+            f"turns folded, {shortened} tool {_many('result', 's', shortened)} shortened. Behind "
+            f"them {rewritten:,} tokens are written anew, which costs as much more as {cost:,.0f} "
+            f"tokens of input; at {self.growth:,.0f} tokens a call that lasts for about {calls} "
+            "calls"
         )
         numbers = {
             "goal": self.goal,
@@ -269,7 +275,9 @@ class _Work:
         plan = planned(self.policy.name, situation, steps, reason, numbers)
         # Where everything is shown as it was said, tokens can be added up.
         is_plain = self.view.tokens == tuple(item.tokens for item in self.items)
-        return plan if is_plain else measured(plan, self.view, situation)
+        if is_plain and not plan.to_summarize:
+            return plan
+        return measured(plan, self.view, situation)
 
 
 def rates_of(prices: Prices | None) -> Rates:
@@ -299,6 +307,10 @@ def _fits(situation: Situation) -> str:
         f"{situation.used:,} of {situation.limit:,} tokens "
         f"({_share(situation.used, situation.limit)}): nothing has to be folded"
     )
+
+
+def _many(noun: str, ending: str, count: int) -> str:
+    return noun if count == 1 else noun + ending
 
 
 def _share(part: int, whole: int) -> str:
