@@ -8,7 +8,9 @@ of about 300 characters, a reply of about 500 and the receipt of the call. Every
 "sync", in a temporary folder on a real disk; tmpfs would make a sync free. About five minutes, and
 with --quick one.
 
-NAME is one of: one, callers, processes, open, load, list, size.
+NAME is one of: one, callers, processes, open, load, list, size, jsonl, postgresql. The last two
+compare the JSONL store with bare writes to files (bench/stores_jsonl_raw.py), and the PostgreSQL
+store with asyncpg, on a server of its own (bench/stores_postgresql.py).
 
 With --check the exit status is 1 when a bar is missed.
 """
@@ -25,12 +27,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import stores_append as append
 import stores_delay as delay
+import stores_jsonl as jsonl
+import stores_postgresql as postgresql
 import stores_processes as processes
 import stores_reading as reading
 from stores_raw import PRAGMAS
 from stores_table import Table, sync_us
 
-NAMES = ("one", "callers", "processes", "open", "load", "list", "size")
+NAMES = ("one", "callers", "processes", "open", "load", "list", "size", "jsonl", "postgresql")
 IN_MEMORY = ("tmpfs", "ramfs")
 
 
@@ -57,8 +61,12 @@ async def run(table: Table, folder: Path, names: list[str], quick: bool) -> None
         await reading.logs(table, folder, names, long=long, rounds=5 if quick else 9)
     if "list" in names:
         await reading.lists(table, folder, count=10_000 if quick else 100_000)
+    if "postgresql" in names:
+        await postgresql.measure(table, folder, rounds=3 if quick else 9, quick=quick)
     if "size" in names:
         await reading.sizes(table, folder, turns_count=3_000 if quick else 25_000)
+    if "jsonl" in names:
+        await jsonl.appends(table, folder, long=long, rounds=30 if quick else 100)
 
 
 def main() -> int:

@@ -79,10 +79,10 @@ async def session(tenant: Tenant, key: str, messages: int, pool: Sequence[Turn])
     return made.id
 
 
-async def sessions(tenant: Tenant, count: int) -> list[str]:
+async def sessions(tenant: Tenant, count: int, first: int = 0) -> list[str]:
     """Empty sessions with some metadata; their ids."""
     ids: list[str] = []
-    for start in range(0, count, CREATE_AT_ONCE):
+    for start in range(first, first + count, CREATE_AT_ONCE):
         made = await asyncio.gather(
             *(
                 tenant.create(
@@ -92,7 +92,7 @@ async def sessions(tenant: Tenant, count: int) -> list[str]:
                         metadata=FrozenDict({"title": f"Chat {number}", "user": number}),
                     )
                 )
-                for number in range(start, min(start + CREATE_AT_ONCE, count))
+                for number in range(start, min(start + CREATE_AT_ONCE, first + count))
             )
         )
         ids += [each.id for each in made]

@@ -22,14 +22,16 @@ from holdfast.errors import HoldfastError
 from holdfast.frozen import thaw
 from holdfast.messages import Message
 from holdfast.stores import Record, open_store
+from postgres_server import name_of, server
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 MIB = 1024 * 1024
-STORES = ("memory", "sqlite")
+STORES = ("memory", "sqlite", "jsonl", "postgresql")
 DATABASE = "chats.db"
 OWN_FILES = tuple(DATABASE + suffix for suffix in ("", "-wal", "-shm", "-journal", "-lock"))
 OWNERS = f"{DATABASE}-owners"
+SESSIONS = "sessions"
 # Where a path that is taken for one would lead, outside of every sandbox.
 OUTSIDE = ("/etc/passwd", "/etc/cron.d", "/etc/cron.d/x", "/x", "/C:", "/root", "/tmp/x")
 # Made here, so that no line of source in a traceback holds it.
@@ -57,6 +59,7 @@ class Sandbox:
         self.home = root / "home"
         self.temporary = root / "temporary"
         self.path = self.data / DATABASE
+        self.database = ""  # of a PostgreSQL store, if there is one
         for folder in (self.data, self.home, self.temporary, root / "etc", root / "a" / "etc"):
             folder.mkdir(parents=True)
         self.data.chmod(0o700)
@@ -77,11 +80,15 @@ class Sandbox:
         return self
 
     def url(self, kind):
-        return "memory:" if kind == "memory" else f"sqlite:{self.path}"
+        if kind == "postgresql":
+            self.database = name_of(self.root)
+            return server().database(self.database)
+        urls = {"memory": "memory:", "jsonl": f"jsonl:{self.data / SESSIONS}"}
+        return urls.get(kind, f"sqlite:{self.path}")
 
     def open(self, kind, **options):
         """A store that does not wait for the disk: power cuts are tried elsewhere."""
-        if kind == "sqlite":
+        if kind != "memory":
             options.setdefault("durability", "fast")
         return open_store(self.url(kind), **options)
 
@@ -96,7 +103,10 @@ class Sandbox:
         return found | {name: describe(Path(name), content=False) for name in OUTSIDE}
 
     def empty(self):
-        """Take the store's own files away."""
+        """Take the store's own files away, and what is in its database."""
+        if self.database:
+            server().give_back(self.database)
+            self.database = ""
         for path in self.data.glob(f"{DATABASE}*"):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
@@ -104,6 +114,8 @@ class Sandbox:
                 path.unlink()
 
     def _is_own(self, path):
+        if self.data / SESSIONS in (path, *path.parents):
+            return True
         if path.parent == self.data:
             return path.name in OWN_FILES or path.name == OWNERS
         return path.parent == self.data / OWNERS

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 import naive_store
 from holdfast import codec, ids
 from holdfast.entries import Fold
-from holdfast.errors import InvalidInput, SessionNotFound, StoreUnavailable
+from holdfast.errors import Busy, InvalidInput, SessionNotFound, StoreUnavailable
 from holdfast.frozen import FrozenDict
 from holdfast.messages import Message
 from holdfast.stores.values import MAIN, Appended, Expired, Page, Record, Stored
@@ -72,6 +72,14 @@ class WritesHalfOfABatch(NaiveTenant):
             if isinstance(entry, str):
                 raise InvalidInput("an entry", "is not text")
             super().add(session, branch, [entry])
+
+
+@breaks("test_chunks_of_many_turns_are_kept_each_for_itself")
+class LosesAllChunksWithOne(NaiveTenant):
+    async def journal_all(self, pieces):
+        for lease, chunk in pieces:
+            await self.journal(lease, chunk)
+        return [None] * len(pieces)
 
 
 @breaks("test_times_do_not_order_entries")
@@ -180,11 +188,11 @@ class LosesALeaseByTime(NaiveTenant):
 
 @breaks("test_a_second_begin_is_busy_and_names_the_owner")
 class LetsTheOwnerInTwice(NaiveTenant):
-    async def begin(self, id, owner, ttl, draft):
+    async def begin(self, id, owner, ttl, draft, **seen):
         session = self.session(id)
         if session.lease is not None and session.lease[0].owner == owner:
             session.lease = None
-        return await super().begin(id, owner, ttl, draft)
+        return await super().begin(id, owner, ttl, draft, **seen)
 
 
 @breaks("test_the_time_of_a_lease_is_not_that_of_the_clock_on_the_wall")
@@ -196,19 +204,19 @@ class TimesLeasesByTheWall(NaiveTenant):
         began = session.__dict__.setdefault("began", {}).setdefault(lease.token, ids.now())
         return ids.now() - began < lease.ttl
 
-    async def begin(self, id, owner, ttl, draft):
-        lease = await super().begin(id, owner, ttl, draft)
+    async def begin(self, id, owner, ttl, draft, **seen):
+        lease = await super().begin(id, owner, ttl, draft, **seen)
         self.is_running(self.session(id))
         return lease
 
 
 @breaks("test_tokens_grow_across_clear", "test_tokens_grow_with_every_lease")
 class ReusesTokens(NaiveTenant):
-    async def begin(self, id, owner, ttl, draft):
+    async def begin(self, id, owner, ttl, draft, **seen):
         session = self.session(id)
         if session.draft is None:
             session.token = 0
-        return await super().begin(id, owner, ttl, draft)
+        return await super().begin(id, owner, ttl, draft, **seen)
 
 
 @breaks("test_finish_appends_drops_the_draft_and_releases")
@@ -220,10 +228,16 @@ class FinishKeepsTheDraft(NaiveTenant):
         return done
 
 
+@breaks("test_no_draft_is_replaced_that_the_caller_has_not_seen")
+class ReplacesWhateverIsLeft(NaiveTenant):
+    async def begin(self, id, owner, ttl, draft, **_):
+        return await super().begin(id, owner, ttl, draft)
+
+
 @breaks("test_what_is_left_of_a_turn_that_was_cut_off")
 class ForgetsWhatIsLeft(NaiveTenant):
-    async def begin(self, id, owner, ttl, draft):
-        return (await super().begin(id, owner, ttl, draft))._replace(left=None)
+    async def begin(self, id, owner, ttl, draft, **seen):
+        return (await super().begin(id, owner, ttl, draft, **seen))._replace(left=None)
 
 
 @breaks("test_what_is_written_under_a_lost_lease_is_refused")
@@ -242,8 +256,8 @@ class KeepsTheLeasesOfAClosedStore(NaiveTenant):
 
 @breaks("test_a_draft_that_is_changed_later_is_not")
 class KeepsTheCallersDraft(NaiveTenant):
-    async def begin(self, id, owner, ttl, draft):
-        lease = await super().begin(id, owner, ttl, draft)
+    async def begin(self, id, owner, ttl, draft, **seen):
+        lease = await super().begin(id, owner, ttl, draft, **seen)
         session = self.session(id)
         session.draft = session.draft.replace(input=draft)
         return lease
@@ -662,6 +676,34 @@ class SearchKnowsStars(NaiveTenant):
         return page
 
 
+@breaks("test_a_size_is_that_of_what_is_stored")
+class SizeCountsBranchesTwice(NaiveTenant):
+    async def size(self, id):
+        return await super().size(id) * len(self.session(id).lines)
+
+
+# Delete
+
+
+@breaks("test_what_was_written_to_meanwhile_is_not_deleted")
+class DeletesUnseen(NaiveTenant):
+    def check_untouched(self, id, seen):
+        if self.is_running(self.data.sessions[id]):
+            raise Busy(seen.key)
+
+
+@breaks("test_what_a_turn_runs_on_is_not_deleted_if_it_was_only_seen_idle")
+class DeletesUnderATurn(NaiveTenant):
+    def is_running(self, session):
+        return False
+
+
+@breaks("test_an_expired_session_is_given_to_who_asks_for_it")
+class ExpiredIsGone(NaiveTenant):
+    async def load(self, key, *, even_expired=False):
+        return await super().load(key)
+
+
 # Watch
 
 
@@ -732,6 +774,39 @@ class HasNoLimits(NaiveTenant):
 class CountsCharactersNotBytes(NaiveTenant):
     def check_name(self, value, what):
         super().check_name(value.encode("ascii", "replace").decode(), what)
+
+
+@breaks("test_a_restored_session_is_the_same_session")
+class RestoreNumbersAnew(NaiveTenant):
+    def put(self, session, stored):
+        seq = session.seq + 1 if session.lines[MAIN].rows else 1
+        super().put(session, replace(stored, seq=max(seq, stored.seq - 1)))
+
+
+@breaks("test_a_restored_session_is_the_same_session")
+class RestoreDropsMarks(NaiveTenant):
+    def put(self, session, stored):
+        if stored.kind != "mark":
+            super().put(session, stored)
+
+
+@breaks("test_it_goes_on_as_it_would_have", "test_a_restored_session_is_the_same_session")
+class RestoreForgetsNames(NaiveTenant):
+    async def restore(self, part, **rest):
+        return await super().restore(replace(part, named=()), **rest)
+
+
+@breaks("test_nobody_else_s_writing_is_lost")
+class RestoreWritesOver(NaiveTenant):
+    def is_touched(self, session):
+        return session.origin is None
+
+
+@breaks("test_an_expired_session_can_be_moved")
+class ExportsTheLivingOnly(NaiveTenant):
+    async def export(self, id, *rest, **others):
+        self.check_living(self.session(id))
+        return await super().export(id, *rest, **others)
 
 
 @breaks("test_a_limit_is_from_one_to_what_the_store_takes")
@@ -869,21 +944,27 @@ class FoldsTheCaseOfTenants(NaiveStore):
 
 @breaks("test_a_backup_replaces_nothing")
 class BackupReplacesFiles(NaiveStore):
-    async def backup(self, path):
+    async def backup(self, path, **more):
         (path.parent / "old").unlink(missing_ok=True)
         if path.exists():
             path.unlink()
+        await super().backup(path, **more)
+
+
+@breaks("test_a_backup_tells_how_far_it_is")
+class BackupIsSilent(NaiveStore):
+    async def backup(self, path, *, on_progress=None):
         await super().backup(path)
 
 
 @breaks("test_a_backup_while_others_write_is_of_one_moment")
 class BackupLosesTheLastEntry(NaiveStore):
-    async def backup(self, path):
+    async def backup(self, path, **more):
         kept, self.data = self.data, copy.deepcopy(self.data, {id(self): self})
         for data in self.data.values():
             for session in data.sessions.values():
                 session.lines[MAIN].rows = session.lines[MAIN].rows[:-1]
-        await super().backup(path)
+        await super().backup(path, **more)
         self.data = kept
 
 

@@ -48,7 +48,10 @@ from holdfast.stores.values import (
     Expired,
     Found,
     Lease,
+    Named,
+    Origin,
     Page,
+    Part,
     Problem,
     Record,
     Stored,
@@ -91,6 +94,7 @@ class Session:
     draft: Draft | None = None
     once: dict[str, tuple[Any, Appended]] = field(default_factory=dict)
     marked: datetime | None = None
+    origin: Origin | None = None
     damage: set[int] = field(default_factory=set)
 
 
@@ -287,11 +291,12 @@ class NaiveTenant(Tenant):
         self.add(session, MAIN, entries)
         return self.record(session)
 
-    async def load(self, key):
+    async def load(self, key, *, even_expired=False):
         check_key(key)
         for session in self.data.sessions.values():
             if session.record.key == key:
-                self.check_living(session)
+                if not even_expired:
+                    self.check_living(session)
                 return self.record(session)
         raise SessionNotFound(key)
 
@@ -338,7 +343,7 @@ class NaiveTenant(Tenant):
         self.wrote(session)
         return done
 
-    async def begin(self, id, owner, ttl, draft):
+    async def begin(self, id, owner, ttl, draft, *, seen=None):
         self.check_name(owner, "owner")
         check_lease_ttl(ttl)
         if not isinstance(draft, dict):
@@ -348,10 +353,13 @@ class NaiveTenant(Tenant):
         if self.is_running(session):
             raise Busy(session.record.key, session.lease[0].owner)
         left = session.draft and session.draft.replace(is_running=False)
+        if left and seen is not None and left.token != seen:
+            raise Conflict(session.record.key, 0, 0, "draft")
         session.token += 1
         lease = Lease(id, session.token, owner, ttl, left)
         session.lease = (lease, time.monotonic() + ttl.total_seconds(), self._store)
         session.draft = Draft(token=session.token, owner=owner, input=draft)
+        self.wrote(session)
         return lease
 
     def leased(self, lease):
@@ -465,9 +473,29 @@ class NaiveTenant(Tenant):
             if not self.same(found.get(each), wanted):
                 raise Conflict(record.key, 0, 0, f"{name}.{each}")
 
-    async def delete(self, id):
+    async def size(self, id):
         check_text(id, "id")
+        session = self.session(id)
+        rows = {row.seq: row for line in session.lines.values() for row in line.rows}
+        return sum(len(codec.record(row.entry)) for row in rows.values() if row.entry is not None)
+
+    async def delete(self, id, *, seen=None):
+        check_text(id, "id")
+        if seen is not None:
+            if not isinstance(seen, Record) or seen.id != id:
+                raise InvalidInput("seen", "is the record of this session")
+            self.check_untouched(id, seen)
         return self.data.sessions.pop(id, None) is not None
+
+    def check_untouched(self, id, seen):
+        session = self.data.sessions.get(id)
+        if session is None:
+            return
+        if self.is_running(session):
+            raise Busy(seen.key)
+        now = self.record(session)
+        if (now.seq, now.updated_at) != (seen.seq, seen.updated_at):
+            raise Conflict(seen.key, seen.seq, now.seq)
 
     async def erase(self, id, seqs):
         if not isinstance(seqs, list | tuple):
@@ -481,6 +509,8 @@ class NaiveTenant(Tenant):
         full = [rows[seq] for seq in set(seqs) if rows[seq].entry is not None]
         for row in full:
             row.entry = None
+        if full:
+            self.wrote(session)
         return len(full)
 
     async def clear(self, id):
@@ -590,6 +620,87 @@ class NaiveTenant(Tenant):
                     yield Chunk(turn, number, chunk)
             await asyncio.sleep(0.002)
 
+    def rows(self, session):
+        """All entries, in the order of their seqs."""
+        rows = [r for name in session.lines for r in self.stored(session, name) if r.branch == name]
+        return sorted(rows, key=lambda row: row.seq)
+
+    async def export(self, id, after=0, limit=1_000):
+        check_count(after, "after")
+        check_count(limit, "limit")
+        session = self.session(id)
+        rows = [row for row in self.rows(session) if row.seq > after]
+        if session.damage & {row.seq for row in rows}:
+            raise Corrupt(session.record.key, "it is damaged")
+        record = self.record(session).replace(folds=())
+        return Part(record, tuple(rows[:limit]), (), session.origin)
+
+    async def names(self, id, after="", limit=1_000):
+        check_text(after, "after")
+        self.check_limit(limit)
+        once = sorted(self.session(id).once.items())
+        named = [Named(name, done, None, tuple(content)) for name, (content, done) in once]
+        return tuple(each for each in named if each.name > after)[:limit]
+
+    async def restore(self, part, *, after, is_whole=False):
+        check_flag(is_whole, "is_whole")
+        if not isinstance(part, Part) or not part.record.branches:
+            raise InvalidInput("part", "is a Part with branches")
+        record = part.record
+        session = copy.deepcopy(self.restorable(record, after))
+        root = record.branches[0]
+        if session is None or session.lines[root.name].fork < root.fork:
+            session = Session(record, {root.name: Line(None, root.fork)}, root.fork)
+        for branch in record.branches:
+            session.lines.setdefault(branch.name, Line(branch.parent, branch.fork))
+        for stored in part.entries:
+            self.put(session, stored)
+        for name, done, _, content in part.named:
+            session.once.setdefault(name, (list(content), done))
+        session.draft = record.draft if record.draft and not record.draft.is_running else None
+        session.token = session.draft.token if session.draft else session.token
+        if session.draft:
+            session.draft = session.draft.replace(owner="")
+        session.record = record.replace(branches=(), seq=0, folds=(), draft=None)
+        session.origin = Origin(record.updated_at, is_whole)
+        if is_whole and self.record(session).branches != record.branches:
+            raise InvalidInput("part", "does not make it whole")
+        self.data.sessions[record.id] = session
+        return session.seq
+
+    def restorable(self, record, after):
+        if after is None:
+            if any(
+                record.id == s.record.id or record.key == s.record.key for s in self.all_sessions()
+            ):
+                raise DuplicateSession(record.key)
+            return None
+        session = self.session(record.id)
+        if self.is_touched(session):
+            raise Conflict(record.key, 0, 0, "updated_at")
+        if session.seq != after:
+            raise Conflict(record.key, after, session.seq)
+        return session
+
+    def is_touched(self, session):
+        return session.origin is None or session.origin.updated_at != session.record.updated_at
+
+    def put(self, session, stored):
+        if stored.branch not in session.lines:
+            raise InvalidInput("part", "has an entry on no branch")
+        if stored.entry is not None:
+            entry = stored.entry
+            kind = entry.kind if type(entry) is UnknownEntry else type(entry).__name__.lower()
+            if stored.seq <= session.seq or stored.kind != kind:
+                raise InvalidInput("part", f"has a wrong entry {stored.seq}")
+        if stored.seq <= session.seq:
+            rows = [row for line in session.lines.values() for row in line.rows]
+            next(row for row in rows if row.seq == stored.seq).entry = None
+            return
+        row = Row(stored.seq, stored.branch, stored.kind, stored.entry, next(self.data.numbers))
+        session.lines[stored.branch].rows.append(row)
+        session.seq = stored.seq
+
     async def verify(self, id=None):
         sessions = self.all_sessions() if id is None else [self.session(id)]
         problems = [
@@ -618,12 +729,15 @@ class NaiveStore(Store):
     async def open(self):
         self.is_open = True
 
-    async def backup(self, path):
+    async def backup(self, path, *, on_progress=None):
         if not self.is_open:
             raise StoreUnavailable("naive", "it is closed")
         if not isinstance(path, str | Path):
             raise InvalidInput("path", "is a path")
+        tell = on_progress or (lambda share: None)
+        tell(0.0)
         write_backup(Path(path), self.data)
+        tell(1.0)
 
     async def close(self):
         self.is_open = False

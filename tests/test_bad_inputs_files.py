@@ -59,7 +59,9 @@ posix_only = pytest.mark.skipif(os.name != "posix", reason="modes and links are 
 
 @pytest.fixture
 def sandbox(tmp_path, monkeypatch):
-    return Sandbox(tmp_path).enter(monkeypatch)
+    made = Sandbox(tmp_path).enter(monkeypatch)
+    yield made
+    made.empty()
 
 
 # --- options and URLs: 61, 63, 64 -----------------------------------------------------------------

@@ -55,7 +55,9 @@ NOON = datetime(2026, 2, 1, 12, tzinfo=UTC)
 
 @pytest.fixture
 def sandbox(tmp_path, monkeypatch):
-    return Sandbox(tmp_path).enter(monkeypatch)
+    made = Sandbox(tmp_path).enter(monkeypatch)
+    yield made
+    made.empty()
 
 
 # --- a place to try inputs in ---------------------------------------------------------------------

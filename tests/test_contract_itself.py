@@ -83,10 +83,10 @@ class WithoutSearch(NaiveStore):
         def watch(self, id, after=None):
             raise Unsupported("watch", "this store")
 
-        async def begin(self, *rest):
+        async def begin(self, *rest, **more):
             raise Unsupported("begin", "this store")
 
-    async def backup(self, path):
+    async def backup(self, path, *, on_progress=None):
         raise Unsupported("back up", "this store")
 
 

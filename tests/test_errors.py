@@ -25,6 +25,7 @@ TREE = {
     "Corrupt": "StoreError",
     "FormatTooNew": "StoreError",
     "Unsupported": "StoreError",
+    "NotCopied": "StoreError",
     "ProviderError": "HoldfastError",
     "AuthError": "ProviderError",
     "RateLimited": "ProviderError",
@@ -64,6 +65,7 @@ FACTS = {
     "Corrupt": (("chats.db:12", "digest differs"), r"verify|restore"),
     "FormatTooNew": (("chats.db", 93, 7), r"update"),
     "Unsupported": (("search-by-word", "jsonl-store"), r"use|store"),
+    "NotCopied": ((("session-one",), "copied-3"), r"copy again"),
     "ProviderError": (PROVIDER_FACTS, r"see what the service said"),
     "AuthError": (PROVIDER_FACTS, r"check the key"),
     "RateLimited": (PROVIDER_FACTS, r"wait|try again"),
@@ -87,6 +89,8 @@ def shown(name):
     """The facts that the sentence has to show."""
     if issubclass(getattr(errors, name), errors.ProviderError):
         return PROVIDER_FACTS[:4]  # the rest may stay in the attributes
+    if name == "NotCopied":
+        return FACTS[name][0][0]  # all that was copied is too much for a sentence
     return [fact for fact in FACTS[name][0] if fact != ""]
 
 

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.entries import Fold, UnknownEntry
 from holdfast.errors import Corrupt, FormatTooNew
-from holdfast.messages import Message
 from holdfast.stores import open_store
 from holdfast.stores.sqlite import formats
 from holdfast.stores.sqlite.formats import FORMAT
+from old_conversation import read_everything, use
 
 FOLDER = Path(__file__).parent / "format"
 FILES = sorted(FOLDER.glob("sqlite-*.db"))
@@ -46,47 +45,12 @@ def test_there_is_a_file_of_every_format():
 
 def test_everything_in_an_old_file_is_read(old):
     """Records, entries of all kinds, branches, drafts, large texts, what is unknown, tenants."""
-
-    async def scenario(store):
-        tenant = store.tenant()
-        record = await tenant.load("telegram:1")
-        assert (record.agent, record.settings.model) == ("helper", "anthropic:claude")
-        assert record.metadata == {"title": "Parcels", "n": 1}
-        assert record.tools == ({"name": "track"},)
-        assert [branch.name for branch in record.branches] == ["main", "again"]
-        assert record.branch == "again"
-        assert record.draft.input == {"said": "More?"}
-        assert record.draft.chunks == ("There ", "is more.")
-        assert not record.draft.is_running
-        main = await tenant.read(record.id, "main")
-        assert [each.kind for each in main] == [
-            *("message", "message", "message", "mark", "message", "call", "fold", "dream"),
-        ]
-        assert main[4].entry.text == "In Bremen. " * 4000
-        assert isinstance(main[6].entry, Fold)
-        assert isinstance(main[7].entry, UnknownEntry)
-        again = await tenant.read(record.id, "again")
-        assert [each.entry.text for each in again][-1] == "Never mind."
-        assert len((await store.tenant("other").list()).items) == 1
-
-    run(scenario, old)
+    run(read_everything, old)
 
 
 def test_an_old_file_is_used_like_a_new_one(old):
     """Appended to, searched, erased from, verified; a name that was used is still used."""
-
-    async def scenario(store):
-        tenant = store.tenant()
-        record = await tenant.load("telegram:1")
-        head = record.branch_named("again").head
-        await tenant.append(record.id, [Message.user("Hello?")], branch="again", after=head)
-        assert [found.stored.seq for found in (await tenant.search("包裹")).items] == [1]
-        assert [found.stored.seq for found in (await tenant.search("bremen")).items] == [5]
-        assert await tenant.erase(record.id, [1]) == 1
-        assert (await tenant.search("包裹")).items == ()
-        assert (await tenant.verify()).problems == ()
-
-    run(scenario, old)
+    run(use, old)
 
 
 def test_an_old_file_becomes_a_file_of_today(old, tmp_path):

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import processes
+from holdfast import file_lock, private_files
 from holdfast.errors import (
     Corrupt,
     FormatTooNew,
@@ -24,7 +25,6 @@ from holdfast.errors import (
     StoreFull,
     StoreUnavailable,
 )
-from holdfast.stores import file_lock, private_files
 from holdfast.stores.sqlite import file as sqlite_file
 from holdfast.stores.sqlite import wal as sqlite_wal
 from holdfast.stores.sqlite.file import (
@@ -140,7 +140,7 @@ def test_a_name_is_only_a_name(tmp_path, name):
 
 @posix_only
 def test_files_and_new_folders_are_for_us_alone(tmp_path):
-    """Only the levels that we make get mode 0700; a folder that was there keeps its own."""
+    """B53: only the levels that we make get mode 0700; a folder that was there keeps its own."""
     there = tmp_path / "there"
     there.mkdir()
     there.chmod(0o755)

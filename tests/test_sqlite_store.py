@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 
 import holdfast
-from holdfast.entries import Fold
+from holdfast.entries import Fold, Mark
 from holdfast.errors import Conflict, Corrupt, InvalidInput, SessionNotFound, StoreUnavailable
 from holdfast.ids import now
 from holdfast.messages import Message
@@ -581,3 +581,22 @@ def test_one_live_object_for_a_key(tmp_path):
             assert await sessions.get("cli:direct") is found[0]
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("gone", [1, 2, 3])
+def test_a_row_that_is_gone_is_noticed_when_the_log_is_read(tmp_path, gone):
+    """Also one that is no message: a mark that a tool was started decides what is run again."""
+
+    async def scenario(store):
+        tenant = store.tenant()
+        entries = [Message.user("a"), Mark(what="started"), Message.user("b"), Message.user("c")]
+        record = await tenant.create(Record(key="k"), entries)
+        db = sqlite3.connect(store.path)
+        db.execute("DELETE FROM entries WHERE seq = ?", (gone,))
+        db.commit()
+        db.close()
+        for read in (tenant.read(record.id), tenant.tail(record.id, count=3)):
+            with pytest.raises(Corrupt):
+                await read
+
+    run(scenario, tmp_path)

@@ -1,6 +1,7 @@
 """Group commit: one sync for everybody who asked, and an answer of their own for each."""
 
 import asyncio
+import gc
 import threading
 import time
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ import pytest
 
 from holdfast.errors import Conflict, StoreUnavailable
 from holdfast.stores.requests import Request
-from holdfast.stores.writer import BATCH_MAX, CROWD, GroupCommit
+from holdfast.stores.writer import BATCH_MAX, CROWD, GroupCommit, Ticket
 
 
 @dataclass(slots=True)
@@ -282,3 +283,17 @@ def test_an_answer_does_not_wait_for_what_follows_the_commit():
 
     assert run(disk, scenario) == ("first", True, True, "second")
     assert disk.batches == [["first"], ["second"]]
+
+
+def test_nothing_of_a_batch_outlives_its_answers():
+    """
+    The thread that wrote it gets the interpreter back long after a crowd was answered. What it
+    kept until then would stand beside the next batch, for the collector to go over again.
+    """
+
+    async def scenario(writer):
+        await asyncio.gather(*(writer.submit(say("mine")) for _ in range(CROWD + 1)))
+        tickets = [each for each in gc.get_objects() if type(each) is Ticket]
+        return [each for each in tickets if each.request.name == "mine"]
+
+    assert run(Disk(), scenario) == []

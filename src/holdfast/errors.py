@@ -13,7 +13,8 @@
     │   ├── StoreUnavailable     try again when the cause is gone
     │   ├── Corrupt              verify; restore the named part
     │   ├── FormatTooNew         update holdfast
-    │   └── Unsupported          use a store that can
+    │   ├── Unsupported          use a store that can
+    │   └── NotCopied            see what is named; the rest was copied
     ├── ProviderError
     │   ├── AuthError            check the key
     │   ├── RateLimited          wait `retry_after_s`
@@ -219,6 +220,26 @@ class Unsupported(StoreError):
 
     def __str__(self) -> str:
         return f"{self.by} cannot {self.what}: use a store that can"
+
+
+class NotCopied(StoreError):
+    """Some sessions could not be copied to another store; all others were.
+
+    `problems` has one for each, with its place, and `copied` is everything that the copy did.
+    """
+
+    def __init__(self, problems: tuple[_Any, ...], copied: _Any = None) -> None:
+        super().__init__(problems, copied)
+        self.problems = problems
+        self.copied = copied
+
+    def __str__(self) -> str:
+        named = "; ".join(_short(str(each)) for each in self.problems[:5])
+        more = f"; and {len(self.problems) - 5} more" if len(self.problems) > 5 else ""
+        return (
+            f"not copied: {named}{more}: the other sessions were; settle what is named, then "
+            "copy again"
+        )
 
 
 # Providers

@@ -11,7 +11,8 @@ extra keys, which nanobot keeps. Read is what nanobot wrote in any year, and wha
 """
 
 from codecs import BOM_UTF8
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
+from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any, NamedTuple
 
 from holdfast import ids, strict
@@ -24,6 +25,8 @@ from holdfast.frozen import EMPTY, FrozenDict, Value
 from holdfast.messages import Message, Role, ToolCall
 from holdfast.strict import LIMITS, Limits
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY_S = 86_400
 _OWN = ("author", "is_error", "model", "prefix", "stop", "synthetic", "id")
 _NAMES = ("role", "content", "timestamp", "tool_calls", "tool_call_id", "name", *_OWN)
 _KIND = "nanobot:"  # what the kind of an UnknownEntry begins with
@@ -84,8 +87,10 @@ def encode(
     for name in ("tool_call_id", "name"):
         if getattr(message, name) is not None:
             found[name] = getattr(message, name)
+    own = {n: value for n in _OWN if (value := getattr(message, n)) not in (None, False)}
     extra = {name: value for name, value in message.extra.items() if name != "timestamp"}
-    own = {n: getattr(message, n) for n in _OWN if getattr(message, n) not in (None, False)}
+    if not extra:
+        return _line(found | own, ascii)
     names = [n for n in _RESERVED if n not in _OWN or n in own or _is_ours(n, extra.get(n))]
     return _line(foreign.spread(found, extra, names) | own, ascii)
 
@@ -211,7 +216,9 @@ def _call_dict(call: ToolCall) -> dict[str, Any]:
 
 def _time(message: Message, zone: tzinfo | None) -> Any:
     kept = message.extra.get("timestamp")
-    if kept is not None and not foreign.is_time(kept):
+    if kept is None:
+        return _local(message.timestamp, zone)
+    if not foreign.is_time(kept):
         return kept  # what stood in the line was not a time, and stays
     text = foreign.time_text(message, zone)
     return _local(message.timestamp, zone) if text is None else text
@@ -220,11 +227,27 @@ def _time(message: Message, zone: tzinfo | None) -> Any:
 def _local(time: datetime, zone: tzinfo | None) -> str:
     """The time there, without its zone; with it, where only that says which time is meant."""
     try:
-        text = time.astimezone(zone).replace(tzinfo=None).isoformat()
-        return text if foreign.time_of(text, zone) == time else time.isoformat()
-    except OverflowError:  # at the ends of the calendar there is no local time
-        return time.isoformat()
+        if zone is None:
+            past = time - _EPOCH
+            there = datetime.fromtimestamp(past.days * _DAY_S + past.seconds)  # noqa: DTZ006
+            is_meant = not there.fold
+            there = there.replace(microsecond=past.microseconds)
+        else:
+            there = time.astimezone(zone).replace(tzinfo=None)
+            is_meant = there.replace(tzinfo=zone) == time
+        return there.isoformat() if is_meant else time.isoformat()
+    except (
+        OverflowError,
+        ValueError,
+        OSError,
+    ):
+        return time.isoformat()  # at the ends of the calendar there is no local time
 
 
 def _line(found: dict[str, Any], ascii: bool) -> bytes:
-    return dumps(found, spaced=True, ascii=ascii).encode() + b"\n"
+    quoted = encode_basestring_ascii if ascii else encode_basestring
+    try:  # most lines hold texts alone, and an encoder for anything costs as much as the rest
+        text = ", ".join([f"{quoted(name)}: {quoted(value)}" for name, value in found.items()])
+    except TypeError:
+        return dumps(found, spaced=True, ascii=ascii).encode() + b"\n"
+    return b"{%b}\n" % text.encode()

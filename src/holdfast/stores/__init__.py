@@ -6,12 +6,12 @@ give. Every store is made of the same parts, and brings its own shelf:
     front      checks arguments and packs entries
     requests   what may be done to a session      ┐ on a shelf, inside one transaction
     views      from rows back to entries, checked ┘
-    shelf      what a store has to bring along: `memory`, `sqlite`
+    shelf      what a store has to bring along: `memory`, `sqlite`, `postgresql`
 """
 
 from typing import Any
 
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, Unsupported
 from holdfast.stores.base import Store, Tenant
 from holdfast.stores.values import Record
 
@@ -23,6 +23,11 @@ def open_store(url: str, **options: Any) -> Store:
 
         memory:             forgotten when it is closed
         sqlite:PATH         one file (sqlite:///PATH and sqlite:////ABSOLUTE/PATH are the same)
+        jsonl:DIR           a folder of nanobot's session files; with ?names=base64url, or
+                            ?names=plain, for new files the names of a nanobot of today or of early
+                            2026 (unless told, those of the files that are there)
+        postgresql://...    a PostgreSQL database; several hosts may be named (needs the extra
+                            holdfast[postgres])
 
     Other schemes come from packages that register in the entry-point group `holdfast.stores`.
     `options` go to the store: `limits`, and for those on disk `durability`, "sync" or "fast".
@@ -43,6 +48,15 @@ def open_store(url: str, **options: Any) -> Store:
 
         _check_options(options, "limits", "durability", "create")
         return SQLiteStore(_path(rest), **options)
+    if colon and scheme == "jsonl":
+        from holdfast.stores.jsonl.store import JsonlStore
+
+        _check_options(options, "limits", "durability", "create", "names")
+        path, parameters = _folder(rest)
+        return JsonlStore(path, **(parameters | options))
+    if colon and scheme in ("postgresql", "postgres"):
+        _check_options(options, "limits", "durability", "create")
+        return _postgresql(url, options)
     if colon and (maker := _registered(scheme)) is not None:
         store = maker(url, **options)
         if not isinstance(store, Store):
@@ -50,7 +64,19 @@ def open_store(url: str, **options: Any) -> Store:
         return store
     # Only the scheme is shown: what follows may hold a password.
     shown = f"begins with {scheme[:20]!r}" if colon else "has no scheme"
-    raise InvalidInput("a store URL", f"{shown}: use memory:, sqlite:PATH or another store's")
+    raise InvalidInput(
+        "a store URL", f"{shown}: use memory:, sqlite:PATH, jsonl:DIR or another store's"
+    )
+
+
+def _postgresql(url: str, options: dict[str, Any]) -> Store:
+    try:
+        from holdfast.stores.postgresql.store import PostgreSQLStore
+    except ImportError as error:
+        raise Unsupported(
+            "open a postgresql: URL", "holdfast without asyncpg (pip install 'holdfast[postgres]')"
+        ) from error
+    return PostgreSQLStore(url, **options)
 
 
 def _check_options(options: dict[str, Any], *known: str) -> None:
@@ -70,6 +96,21 @@ def _path(rest: str) -> str:
     if not rest:
         raise InvalidInput("a store URL", "has no path: use sqlite:PATH, as in sqlite:chats.db")
     return rest
+
+
+def _folder(rest: str) -> tuple[str, dict[str, Any]]:
+    """The path and the parameters in what follows `jsonl:`."""
+    path, mark, query = rest.partition("?")
+    name, _, value = query.partition("=")
+    if mark and (name != "names" or not value):
+        raise InvalidInput("a store URL", "has parameters other than ?names=base64url or plain")
+    if path.startswith("///"):
+        path = path[3:]
+    elif path.startswith("//"):
+        raise InvalidInput("a store URL", "names a host: use jsonl:DIR or jsonl:///DIR")
+    if not path:
+        raise InvalidInput("a store URL", "has no folder: use jsonl:DIR, as in jsonl:sessions")
+    return path, {"names": value} if mark else {}
 
 
 def _registered(scheme: str) -> Any:

@@ -16,13 +16,14 @@ nothing was changed. So do all the other errors named here.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from holdfast.entries import Entry
+from holdfast.errors import HoldfastError, Unsupported
 from holdfast.stores.values import (
     LIMITS,
     MAIN,
@@ -32,7 +33,9 @@ from holdfast.stores.values import (
     Found,
     Lease,
     Limits,
+    Named,
     Page,
+    Part,
     Record,
     Stored,
     Summary,
@@ -65,10 +68,11 @@ class Tenant(ABC):
         """
 
     @abstractmethod
-    async def load(self, key: str) -> Record:
+    async def load(self, key: str, *, even_expired: bool = False) -> Record:
         """The session of this key, or SessionNotFound, or SessionExpired. Never deletes.
 
-        A session has expired when more than its `ttl` has passed since it was last written to.
+        A session has expired when more than its `ttl` has passed since it was last written to;
+        with `even_expired` that is no reason not to give its record.
         A record that is not what was written is Corrupt.
         """
 
@@ -103,12 +107,22 @@ class Tenant(ABC):
         """
 
     @abstractmethod
-    async def begin(self, id: str, owner: str, ttl: timedelta, draft: Mapping[str, Any]) -> Lease:
+    async def begin(
+        self,
+        id: str,
+        owner: str,
+        ttl: timedelta,
+        draft: Mapping[str, Any],
+        *,
+        seen: int | None = None,
+    ) -> Lease:
         """Take the lease on a session and store the draft of its turn, in one commit.
 
         Busy names the `owner` who has it. A lease is free when it was released, when the process
         that took it is gone, and when its time is over, by a clock that does not jump. What
-        is left of a turn that was cut off comes back in `lease.left`, and is replaced.
+        is left of a turn that was cut off comes back in `lease.left`, and is replaced. `seen` is
+        the token of the draft that the caller knows of, 0 for none: Conflict if another one would
+        be replaced.
         """
 
     @abstractmethod
@@ -117,6 +131,19 @@ class Tenant(ABC):
 
         It survives the process being killed; it may be lost when the power goes out.
         """
+
+    async def journal_all(
+        self, pieces: Sequence[tuple[Lease, str]]
+    ) -> Sequence[HoldfastError | None]:
+        """`journal` for many turns at once; for each piece the error, or None where it is kept."""
+        errors: list[HoldfastError | None] = []
+        for lease, chunk in pieces:
+            try:
+                await self.journal(lease, chunk)
+                errors.append(None)
+            except HoldfastError as error:
+                errors.append(error)
+        return errors
 
     @abstractmethod
     async def renew(self, lease: Lease, ttl: timedelta | None = None) -> Lease:
@@ -160,6 +187,13 @@ class Tenant(ABC):
         """The last `count` messages of a branch, and everything that stands behind the first."""
 
     @abstractmethod
+    async def size(self, id: str) -> int:
+        """How many bytes the entries of a session take, on all branches, without what holds them.
+
+        What was erased takes none, and a large text that stands in several entries counts once.
+        """
+
+    @abstractmethod
     async def update(
         self,
         id: str,
@@ -176,8 +210,12 @@ class Tenant(ABC):
         """
 
     @abstractmethod
-    async def delete(self, id: str) -> bool:
-        """Remove a session with everything in it; False if it was not there."""
+    async def delete(self, id: str, *, seen: Record | None = None) -> bool:
+        """Remove a session with everything in it; False if it was not there.
+
+        `seen` is its record as the caller last saw it: Conflict if it was written to since, and
+        Busy if a turn runs on it.
+        """
 
     @abstractmethod
     async def erase(self, id: str, seqs: Sequence[int]) -> int:
@@ -251,6 +289,38 @@ class Tenant(ABC):
         """
 
     @abstractmethod
+    async def export(self, id: str, after: int = 0, limit: int = 1_000) -> Part:
+        """A session as it is at one moment, whether it has expired or not, for `restore`.
+
+        Of its log, the entries behind the seq `after`, at most `limit`, and fewer if they are
+        large; but at least one, if there is one and `limit` is not 0. Damage is Corrupt.
+        """
+
+    @abstractmethod
+    async def names(self, id: str, after: str = "", limit: int = 1_000) -> tuple[Named, ...]:
+        """The named appends of a session, for `restore`: at most `limit`, behind the name `after`.
+
+        They are in the order of their names, by code points.
+        """
+
+    @abstractmethod
+    async def restore(self, part: Part, *, after: int | None, is_whole: bool = False) -> int:
+        """Make or continue a session as `part` says, with its ids, seqs and times.
+
+        `after` is the seq that the session is at here, as last seen, and None if it is not here.
+        What is here was restored before, and is never changed after anybody else has written to it:
+        Conflict. So it is if the session is not at `after`. If there is another one with this key
+        or id, DuplicateSession.
+
+        Everything in the record is taken over, but a turn that runs: neither its lease nor its
+        draft. Entries behind `after` are added, and named appends that are not known here. An entry
+        that is here already may be given again when it has been erased: it is erased here too. If
+        the record tells that the session was cleared, what is here is removed first. `is_whole`
+        says that this completes the log: InvalidInput unless every branch then ends as the record
+        says. Returns the seq that the session is at.
+        """
+
+    @abstractmethod
     async def verify(self, id: str | None = None) -> Verified:
         """Go over a session, or all of this tenant's, and report whatever is not what was written.
 
@@ -268,16 +338,23 @@ class Store(ABC):
     def tenant(self, name: str = "") -> Tenant:
         """The sessions of one tenant. Any text is a name, and no two names share anything."""
 
+    async def tenants(self) -> tuple[str, ...]:
+        """The tenants that have sessions."""
+        raise Unsupported("tell its tenants", f"the {type(self).__name__}")
+
     @abstractmethod
     async def open(self) -> None:
         """Make the store ready; what is wrong with it is told now and not later."""
 
     @abstractmethod
-    async def backup(self, path: str | Path) -> None:
+    async def backup(
+        self, path: str | Path, *, on_progress: Callable[[float], object] | None = None
+    ) -> None:
         """Write a copy of the whole store, as it is at one moment, to a place that is empty.
 
         What is written to the store meanwhile is in the copy whole or not at all. The copy can
-        be opened as a store.
+        be opened as a store. `on_progress` hears which share of it is done, up to 1.0, from any
+        thread; what it raises ends the copying, and nothing is left of it.
         """
 
     @abstractmethod
@@ -287,6 +364,10 @@ class Store(ABC):
     def problems(self) -> list[str]:
         """What is wrong with the place where the data is, each with the way out."""
         return []
+
+    def places(self) -> tuple[str, ...]:
+        """Where its data may be, in words: what an erase goes through."""
+        return (type(self).__name__,)
 
     def __await__(self) -> Generator[Any, None, Self]:
         return self.__aenter__().__await__()

@@ -18,28 +18,47 @@ that; the chain, which also tells what was done on purpose, is for `verify`.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
+from struct import Struct, unpack
 from typing import Protocol
 from zlib import crc32
 
 from holdfast.entries import KINDS
 
 SIZE = 16
-_DRAW = 256  # salts at once
+_DRAW = 1_024  # salts at once
 _begin = blake2b(digest_size=SIZE).copy  # costs less than making one
-_KINDS = {kind: kind.encode() for kind in KINDS}
 SPREAD = 0x9E37_79B1  # odd, so that no two positions begin alike
 
 
+class _Kinds(dict[str, tuple[Callable[..., bytes], bytes, int]]):
+    """For each kind what its links and checks are made with; the kinds that we know are at hand.
+
+    What puts together the bytes of a link, quicker than `+`; the kind in bytes; and its CRC-32.
+    """
+
+    def __missing__(self, kind: str) -> tuple[Callable[..., bytes], bytes, int]:
+        name = kind.encode()
+        return Struct(f">{SIZE}sQ{len(name)}s{SIZE}s").pack, name, crc32(name)
+
+
+_KINDS = _Kinds()
+_KINDS |= {kind: _KINDS[kind] for kind in KINDS}
+
+
 class _Starts(dict[str, int]):
-    """The CRC-32 of each kind; those of the kinds that we know are at hand."""
+    """The CRC-32 of each kind, for those who read and need nothing else."""
 
     def __missing__(self, kind: str) -> int:
         return crc32(kind.encode())
 
 
-STARTS = _Starts({kind: crc32(name) for kind, name in _KINDS.items()})
+STARTS = _Starts({kind: start for kind, (_, _, start) in _KINDS.items()})
+
+
+# A new row: the number of the session, then the fields of a Row but the seal.
+NewRow = tuple[int, int, int, int, str, int, bytes, bytes, bytes, bytes | None]
 
 
 class Linked(Protocol):
@@ -66,15 +85,18 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_drawn.clear)  # the parent has them too
 
 
-def salts(count: int) -> list[bytes]:
-    """Fresh salts, one for each entry."""
-    take = _drawn.pop
+def salt() -> bytes:
+    """A fresh salt."""
     while True:
         try:
-            return [take() for _ in range(count)]
-        except IndexError:  # what was taken by then is given to nobody
-            drawn = os.urandom(SIZE * max(_DRAW, count))
-            _drawn.extend(drawn[at : at + SIZE] for at in range(0, len(drawn), SIZE))
+            return _drawn.pop()
+        except IndexError:
+            _drawn.extend(unpack(f"{SIZE}s" * _DRAW, os.urandom(SIZE * _DRAW)))
+
+
+def salts(count: int) -> list[bytes]:
+    """Fresh salts, one for each entry."""
+    return [salt() for _ in range(count)]
 
 
 def root(session_id: str) -> bytes:
@@ -95,26 +117,44 @@ def link(previous: bytes, seq: int, kind: str, sealed: bytes) -> bytes:
 
     Every part but the kind has a fixed size, so no two different rows are the same bytes here.
     """
-    named = _KINDS.get(kind) or kind.encode()
+    _, name, _ = _KINDS[kind]
     hash = _begin()
-    hash.update(previous + seq.to_bytes(8, "big") + named + sealed)
+    # As they stand, and not packed: of a damaged seal that is too long, all has to count.
+    hash.update(previous + seq.to_bytes(8, "big") + name + sealed)
     return hash.digest()
 
 
-def join(
-    previous: bytes, seq: int, position: int, kind: str, salt: bytes, payload: bytes
-) -> tuple[bytes, int]:
-    """Link and check of a new entry: `seal`, `link` and `check` in one breath.
+def rows(
+    session: int,
+    branch: int,
+    seq: int,
+    position: int,
+    previous: bytes,
+    entries: Iterable[tuple[str, bytes, bytes, bytes | None, object]],
+) -> list[NewRow]:
+    """New entries as rows, behind the one that has this seq, position and link.
 
-    Everything that is appended goes through here, and three calls cost more than what they do.
+    Everything that is appended goes through here: `salt`, `seal`, `link` and `check` in one
+    breath, because to call each of them costs a third of what they do.
     """
-    hash = _begin()
-    hash.update(salt)
-    hash.update(payload)
-    sealed = hash.digest()
-    hash = _begin()
-    hash.update(previous + seq.to_bytes(8, "big") + (_KINDS.get(kind) or kind.encode()) + sealed)
-    return hash.digest(), crc32(payload, seq ^ STARTS[kind] ^ position * SPREAD)
+    begin = _begin
+    made = []
+    for kind, whole, kept, holes, _ in entries:
+        seq += 1
+        if kind == "message":
+            position += 1
+        pack, name, start = _KINDS[kind]
+        own = salt()
+        hash = begin()
+        hash.update(own)
+        hash.update(whole)
+        sealed = hash.digest()
+        hash = begin()
+        hash.update(pack(previous, seq, name, sealed))
+        previous = hash.digest()
+        check = crc32(whole, seq ^ start ^ position * SPREAD)
+        made.append((session, seq, branch, position, kind, check, previous, own, kept, holes))
+    return made
 
 
 def check(seq: int, position: int, kind: str, payload: bytes | None) -> int:

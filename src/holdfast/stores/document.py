@@ -10,6 +10,8 @@
 | tools                                  | the declarations, a list of objects                |
 | ttl                                    | microseconds; absent: for ever                     |
 | created                                | microseconds since 1970                            |
+| copied                                 | of a session from another store: the time of its   |
+|                                        | last write there, and whether it is whole          |
 
 It is kept with a digest of its bytes, by which loading goes, and with their CRC-32, which is quick
 enough for lists. Key, agent and the like stand a second time in the columns of a table, to be found
@@ -51,6 +53,7 @@ class Document(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     counters: FrozenDict = EMPTY
     tools: tuple[FrozenDict, ...] = ()
     ttl: int | None = None
+    copied: tuple[int, bool] | None = None
 
 
 class ListedDocument(msgspec.Struct, frozen=True, kw_only=True):

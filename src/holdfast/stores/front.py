@@ -5,6 +5,7 @@ transaction that is on disk when it returns, and `_read`, which runs a function 
 committed at one moment.
 """
 
+import asyncio
 import re
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -15,11 +16,11 @@ import msgspec
 
 from holdfast import codec, ids, text
 from holdfast.entries import ENTRY_TYPES, Entry, kind_of
-from holdfast.errors import InvalidInput, SessionNotFound, StoreError, TooLarge
+from holdfast.errors import HoldfastError, InvalidInput, SessionNotFound, StoreError, TooLarge
 from holdfast.frozen import EMPTY, freeze
 from holdfast.identity import NO_TIME, settled_time
 from holdfast.keys import check_key
-from holdfast.stores import blobs, requests, views
+from holdfast.stores import blobs, exporting, requests, restoring, views
 from holdfast.stores.base import GRACE, Tenant
 from holdfast.stores.changes import checked as check_changes
 from holdfast.stores.document import document_of, micros, time_at, write_document
@@ -33,7 +34,9 @@ from holdfast.stores.values import (
     Found,
     Lease,
     Limits,
+    Named,
     Page,
+    Part,
     Problem,
     Record,
     Stored,
@@ -65,6 +68,12 @@ class Front(Tenant):
     async def _write(self, request: Request[_Result]) -> _Result:
         """Run a request in a transaction; when this returns it is committed."""
 
+    async def _write_all(
+        self, requests: Sequence[Request[_Result]]
+    ) -> list[_Result | BaseException]:
+        """Run several at once, as `_write` does each of them; for each its result or its error."""
+        return await asyncio.gather(*map(self._write, requests), return_exceptions=True)
+
     @abstractmethod
     async def _read(self, function: Callable[[Shelf], _Result], rows: int = 1) -> _Result:
         """Run a function on what is committed now. `rows` is about how many it goes over."""
@@ -93,16 +102,15 @@ class Front(Tenant):
         )
         for time in (created, updated):
             _check_time(time)
-        size = len(write_document(document_of(record, self.name, created)).body)
-        _check_size("a record, in bytes,", size, self._limits.record_bytes)
+        _check_record(record, self.name, created, self._limits)
         packed = self._pack(entries)
         return await self._write(
             requests.Create(self.name, now, record, packed, updated, created, replace_expired)
         )
 
-    async def load(self, key: str) -> Record:
+    async def load(self, key: str, *, even_expired: bool = False) -> Record:
         check_key(key)
-        now = ids.now_us()
+        now = None if even_expired else ids.now_us()
         return await self._read(lambda shelf: views.load(shelf, self.name, key, now))
 
     async def update(
@@ -116,8 +124,13 @@ class Front(Tenant):
             requests.Update(self.name, ids.now_us(), _id(id), wanted, expected, limit)
         )
 
-    async def delete(self, id: str) -> bool:
-        return await self._write(requests.Delete(self.name, ids.now_us(), _id(id)))
+    async def delete(self, id: str, *, seen: Record | None = None) -> bool:
+        if seen is not None:
+            _check_kind(seen, "seen", Record)
+            if seen.id != id:
+                raise InvalidInput("seen", "is the record of another session")
+        last = None if seen is None else (seen.seq, micros(seen.updated_at))
+        return await self._write(requests.Delete(self.name, ids.now_us(), _id(id), last))
 
     async def clear(self, id: str) -> Record:
         return await self._write(requests.Clear(self.name, ids.now_us(), _id(id)))
@@ -199,6 +212,41 @@ class Front(Tenant):
     def _verify_one(self, shelf: Shelf, id: str) -> tuple[int, Sequence[Problem]]:
         return views.problems(shelf, views.head_of(shelf, self.name, id))
 
+    async def export(self, id: str, after: int = 0, limit: int = 1_000) -> Part:
+        after, limit = _count(after, "after"), _count(limit, "limit")
+        _check_size("limit", limit, self._limits.entries)
+        _id(id)
+
+        def export(shelf: Shelf) -> Part:
+            return exporting.export(shelf, views.head_of(shelf, self.name, id), after, limit)
+
+        return await self._read(export, rows=limit)
+
+    async def names(self, id: str, after: str = "", limit: int = 1_000) -> tuple[Named, ...]:
+        _check_text(after, "after")
+        self._check_limit(limit)
+        _id(id)
+
+        def names(shelf: Shelf) -> tuple[Named, ...]:
+            return exporting.names(shelf, views.head_of(shelf, self.name, id), after, limit)
+
+        return await self._read(names, rows=limit)
+
+    async def restore(self, part: Part, *, after: int | None, is_whole: bool = False) -> int:
+        _check_kind(is_whole, "is_whole", bool)
+        if after is not None:
+            after = _count(after, "after")
+        packed = self._pack_part(part)
+        record, draft = part.record, None
+        _check_record(record, self.name, micros(record.created_at), self._limits)
+        if record.draft is not None and not record.draft.is_running:
+            draft = _encode(record.draft.input)
+        return await self._write(
+            restoring.Restore(
+                self.name, ids.now_us(), record.id, part, packed, draft, after, is_whole
+            )
+        )
+
     # Entries
 
     async def append(
@@ -240,6 +288,12 @@ class Front(Tenant):
                 content,
                 finish,
             )
+        )
+
+    async def size(self, id: str) -> int:
+        _id(id)
+        return await self._read(
+            lambda shelf: views.size(shelf, views.head_of(shelf, self.name, id)), rows=10**6
         )
 
     async def branch(self, id: str, name: str, *, parent: str, at: int, use: bool = True) -> Record:
@@ -340,20 +394,51 @@ class Front(Tenant):
 
     # Turns
 
-    async def begin(self, id: str, owner: str, ttl: timedelta, draft: Mapping[str, Any]) -> Lease:
+    async def begin(
+        self,
+        id: str,
+        owner: str,
+        ttl: timedelta,
+        draft: Mapping[str, Any],
+        *,
+        seen: int | None = None,
+    ) -> Lease:
         _check_name(owner, "owner", self._limits, is_empty_allowed=True)
         _check_kind(ttl, "ttl", timedelta)
         check_ttl(ttl)
         _check_kind(draft, "draft", Mapping)
         body = _encode(freeze(draft, "draft"))
         _check_size("a draft, in bytes,", len(body), self._limits.entry_bytes)
-        return await self._write(requests.Begin(self.name, ids.now_us(), _id(id), owner, ttl, body))
+        known = None if seen is None else _count(seen, "seen")
+        return await self._write(
+            requests.Begin(self.name, ids.now_us(), _id(id), owner, ttl, body, known)
+        )
 
     async def journal(self, lease: Lease, chunk: str) -> None:
+        await self._write(self._journaled(lease, chunk))
+
+    async def journal_all(
+        self, pieces: Sequence[tuple[Lease, str]]
+    ) -> Sequence[HoldfastError | None]:
+        asked = [self._journaled_or_error(*each) for each in pieces]
+        right = [each for each in asked if isinstance(each, requests.Journal)]
+        found = await self._write_all(right)
+        written = iter(found)
+        return [
+            each if isinstance(each, HoldfastError) else _error(next(written)) for each in asked
+        ]
+
+    def _journaled_or_error(self, lease: Lease, chunk: str) -> requests.Journal | HoldfastError:
+        try:
+            return self._journaled(lease, chunk)
+        except HoldfastError as error:
+            return error
+
+    def _journaled(self, lease: Lease, chunk: str) -> requests.Journal:
         id = self._check_lease(lease)
         _check_text(chunk, "chunk")
         _check_size("a chunk, in bytes,", len(chunk.encode()), self._limits.chunk_bytes)
-        await self._write(requests.Journal(self.name, ids.now_us(), id, lease, chunk))
+        return requests.Journal(self.name, ids.now_us(), id, lease, chunk)
 
     async def renew(self, lease: Lease, ttl: timedelta | None = None) -> Lease:
         id = self._check_lease(lease)
@@ -386,6 +471,28 @@ class Front(Tenant):
                 packed.append((kind, whole, *blobs.cut(whole)))
         return packed
 
+    def _pack_part(self, part: Part) -> Sequence[Packed]:
+        """The entries of a part as they are stored, those too that were erased."""
+        _check_kind(part, "part", Part)
+        _check_kind(part.record, "a part's record", Record)
+        branches = part.record.branches
+        if not branches or branches[0].parent is not None:
+            raise InvalidInput("a part", "has no first branch")
+        for each in branches:
+            _check_name(each.name, "the name of a branch", self._limits)
+        packed: list[Packed] = []
+        for stored in part.entries:
+            _check_kind(stored, "a part's entry", Stored)
+            _count(stored.seq, "a seq", 1)
+            _check_text(stored.kind, "a kind")
+            if stored.entry is None:
+                packed.append(restoring.packed_erased(stored.kind))
+            else:
+                packed += self._pack([stored.entry])
+                if packed[-1][0] != stored.kind:
+                    raise InvalidInput("a part", f"calls entry {stored.seq} a {stored.kind!r}")
+        return packed
+
     def _check_lease(self, lease: Lease, id: str | None = None) -> str:
         _check_kind(lease, "lease", Lease)
         if id is not None and lease.session_id != id:
@@ -399,11 +506,23 @@ class Front(Tenant):
         _check_size("limit", _count(limit, "limit", 1), self._limits.page)
 
 
+def _error(found: BaseException | None) -> HoldfastError | None:
+    """What went wrong with a request; what is no error of ours is raised."""
+    if found is None or isinstance(found, HoldfastError):
+        return found
+    raise found
+
+
 def _id(id: str) -> str:
     if type(id) is not str:
         raise InvalidInput("id", f"is a string, not {type(id).__name__}")
     text.check(id, "id")
     return id
+
+
+def _check_record(record: Record, tenant: str, created: int, limits: Limits) -> None:
+    size = len(write_document(document_of(record, tenant, created)).body)
+    _check_size("a record, in bytes,", size, limits.record_bytes)
 
 
 def _check_time(micros: int) -> None:

@@ -22,8 +22,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from holdfast import private_files
 from holdfast.errors import InvalidInput, StoreUnavailable
-from holdfast.stores import private_files
 from holdfast.stores.disk_errors import translate
 
 _NAME = re.compile("[0-9a-f]{32}")

@@ -29,7 +29,7 @@ from holdfast.frozen import FrozenDict
 from holdfast.stores import blobs, chain, changes, views
 from holdfast.stores.document import MICROSECOND, document_of, write_document
 from holdfast.stores.head import Head, Line, first_line, path
-from holdfast.stores.shelf import NewRow, Once, Shelf
+from holdfast.stores.shelf import Once, Shelf
 from holdfast.stores.values import Appended, Expired, Lease, Record
 
 _Result = TypeVar("_Result")
@@ -102,7 +102,7 @@ class Create(Request[Record]):
             lines={line.name: line},
         )
         shelf.insert(head, write_document(document))
-        _add(shelf, head, line, self.entries)
+        add_entries(shelf, head, line, self.entries)
         shelf.save(head)
         return views.record(shelf, head)
 
@@ -135,7 +135,7 @@ class Append(OfSession[Appended]):
             raise Conflict(head.key, self.after, line.head)
         first = head.seq + 1
         if self.entries:
-            _add(shelf, head, line, self.entries)
+            add_entries(shelf, head, line, self.entries)
         else:
             first = line.head + 1
         result = Appended(first, line.head, line.name, line.count)
@@ -172,6 +172,7 @@ class Begin(OfSession[Lease]):
     owner: str
     ttl: timedelta
     body: bytes
+    seen: int | None = None
 
     def run(self, shelf: Shelf) -> Lease:
         head = self.head(shelf)
@@ -179,6 +180,8 @@ class Begin(OfSession[Lease]):
         if head.owner is not None and not shelf.is_over(head):
             raise Busy(head.key, head.owner)
         left = views.draft(shelf, head)
+        if left is not None and self.seen is not None and left.token != self.seen:
+            raise Conflict(head.key, 0, 0, "draft")
         shelf.stamp(head, self.ttl)
         head.token += 1
         head.owner = self.owner
@@ -313,15 +316,28 @@ class Update(OfSession[Record]):
 
 @dataclass(slots=True)
 class Delete(OfSession[bool]):
-    """The whole session."""
+    """The whole session; if asked for, only as it was `seen`: its seq and time."""
+
+    seen: tuple[int, int] | None = None
 
     is_long = True
 
     def run(self, shelf: Shelf) -> bool:
         head = shelf.find(self.tenant, self.id)
-        if head is not None:
-            shelf.delete(head)
-        return head is not None
+        if head is None:
+            return False
+        if self.seen is not None:
+            self._check_untouched(shelf, head, *self.seen)
+        shelf.delete(head)
+        return True
+
+    def _check_untouched(self, shelf: Shelf, head: Head, seq: int, updated: int) -> None:
+        if head.owner is not None and not shelf.is_over(head):
+            raise Busy(head.key, head.owner)
+        if head.seq != seq:
+            raise Conflict(head.key, seq, head.seq)
+        if head.updated != updated:
+            raise Conflict(head.key, 0, 0, "updated_at")
 
 
 @dataclass(slots=True)
@@ -403,21 +419,16 @@ class Expire(Request[Expired]):
         return Expired(marked, deleted)
 
 
-def _add(shelf: Shelf, head: Head, line: Line, entries: Sequence[Packed]) -> None:
+def add_entries(shelf: Shelf, head: Head, line: Line, entries: Sequence[Packed]) -> None:
     """Put entries behind the head of a branch."""
-    number, seq, branch = head.number, head.seq, line.number
-    position, link = line.count - 1, line.link
-    salts = chain.salts(len(entries))
-    rows: list[NewRow] = []
-    for (kind, whole, kept, holes, texts), salt in zip(entries, salts, strict=True):
-        seq += 1
-        if kind == "message":
-            position += 1
-        link, check = chain.join(link, seq, position, kind, salt, whole)
-        rows.append((number, seq, branch, position, kind, check, link, salt, kept, holes))
+    if not entries:
+        return
+    rows = chain.rows(head.number, line.number, head.seq, line.count - 1, line.link, entries)
+    for _, _, _, holes, texts in entries:
         if holes is not None:
             for digest in blobs.digests(holes):
                 shelf.add_blob(head, digest, texts[digest])
+    _, seq, _, position, _, _, link, _, _, _ = rows[-1]
     head.seq = line.head = seq
     line.count, line.link = position + 1, link
     shelf.add_rows(head, rows)

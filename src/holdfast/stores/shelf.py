@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
+from holdfast.stores.chain import NewRow
 from holdfast.stores.document import Written
 from holdfast.stores.head import Head, Line, Row
 from holdfast.stores.values import Appended
@@ -32,9 +33,6 @@ Listed = tuple[int, str, int, bytes, int]
 # What is read of a long log at first: seq, check and payload, which is None where that is not all
 # there is of the entry: it was erased, or large texts of it are kept apart.
 Fields = tuple[int, int, bytes | None]
-
-# A new row: the number of the session, then the fields of a Row but the seal.
-NewRow = tuple[int, int, int, int, str, int, bytes, bytes, bytes, bytes | None]
 
 
 class Shelf(ABC):
@@ -178,6 +176,10 @@ class Shelf(ABC):
     @abstractmethod
     def add_once(self, head: Head, name: str, once: Once) -> None:
         """Remember it."""
+
+    @abstractmethod
+    def named(self, head: Head, after: str, limit: int) -> Sequence[tuple[str, Once]]:
+        """The next named appends behind the name `after`, in the order of code points."""
 
     # Drafts
 

@@ -157,14 +157,14 @@ class Record(Value, frozen=True, kw_only=True):
         raise InvalidInput("branch", f"there is no {name!r} in session {self.key!r}")
 
 
-def check_ttl(ttl: object) -> None:
+def check_ttl(ttl: object, name: str = "ttl") -> None:
     """A time to live is None or a timedelta above zero."""
     if ttl is None:
         return
     if not isinstance(ttl, timedelta):
-        raise InvalidInput("ttl", f"is a timedelta or None, not {type(ttl).__name__}")
+        raise InvalidInput(name, f"is a timedelta or None, not {type(ttl).__name__}")
     if not timedelta(0) < ttl <= ALL_TIME:
-        raise InvalidInput("ttl", f"is above zero and at most {ALL_TIME.days} days, not {ttl}")
+        raise InvalidInput(name, f"is above zero and at most {ALL_TIME.days} days, not {ttl}")
 
 
 class Summary(msgspec.Struct, frozen=True, gc=False):
@@ -205,6 +205,43 @@ class Appended(NamedTuple):
     last: int
     branch: str
     messages: int
+
+
+class Named(NamedTuple):
+    """A named append, as its store remembers it: what it did, and a digest of what it said.
+
+    The digest is BLAKE2b of 16 bytes, with `salt`; both are None when the content was erased.
+    """
+
+    name: str
+    result: Appended
+    salt: bytes | None
+    digest: bytes | None
+
+
+class Origin(NamedTuple):
+    """What is known of a session that was restored from another store.
+
+    `updated_at` is the time of its last write there, as far as that was restored; as long as it is
+    also the record's own, nobody else has written to the session. `is_whole` says that nothing of
+    it was missing then.
+    """
+
+    updated_at: datetime
+    is_whole: bool
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A piece of a session at one moment, on its way to another store.
+
+    `record` is without its folds, which are among the entries. `entries` are those behind some seq,
+    on all branches, in the order of their seqs. `named` are named appends, for `restore`.
+    """
+
+    record: Record
+    entries: tuple[Stored, ...] = ()
+    named: tuple[Named, ...] = ()
+    origin: Origin | None = None
 
 
 class Lease(NamedTuple):

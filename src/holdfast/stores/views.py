@@ -5,7 +5,7 @@ flipped bit, a missing or moved row is Corrupt, with its place. Nothing that is 
 as if it were not. `problems` also goes along the chain.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -39,6 +39,7 @@ from holdfast.stores.shelf import Fields, Listed, Shelf
 from holdfast.stores.values import Chunk, Draft, Found, Page, Problem, Record, Stored, Summary
 
 LIST_STEP = 256
+_SIZE_STEP = 256
 _read_draft = msgspec.json.Decoder(FrozenDict, dec_hook=decode_hook).decode
 
 
@@ -53,17 +54,29 @@ def head_of(shelf: Shelf, tenant: str, id: str) -> Head:
     return head
 
 
-def load(shelf: Shelf, tenant: str, key: str, now: int) -> Record:
-    """The record of a session that has not expired."""
+def load(shelf: Shelf, tenant: str, key: str, now: int | None) -> Record:
+    """The record of a session that has not expired; without a time, of any."""
     head = shelf.find_key(tenant, key)
     if head is None:
         raise SessionNotFound(key)
-    head.check_alive(now)
+    if now is not None:
+        head.check_alive(now)
     return record(shelf, head)
 
 
 def record(shelf: Shelf, head: Head) -> Record:
     """A session's record."""
+    return _record(shelf, head, _folds_in_force)
+
+
+def record_without_folds(shelf: Shelf, head: Head) -> Record:
+    """A session's record; its folds are to be found in the log."""
+    return _record(shelf, head, lambda *_: ())
+
+
+def _record(
+    shelf: Shelf, head: Head, folds_of: Callable[[Shelf, Head, Line], tuple[Stored, ...]]
+) -> Record:
     lines = lines_of(shelf, head)
     used = {line.number: line for line in lines.values()}[head.branch]
     return Record(
@@ -72,7 +85,7 @@ def record(shelf: Shelf, head: Head) -> Record:
         branch=used.name,
         branches=branches_of(lines),
         seq=head.seq,
-        folds=_folds_in_force(shelf, head, used),
+        folds=folds_of(shelf, head, used),
         draft=draft(shelf, head),
     )
 
@@ -83,7 +96,7 @@ def lines_of(shelf: Shelf, head: Head) -> dict[str, Line]:
     if len(lines) != head.branches or not any(
         line.number == head.branch for line in lines.values()
     ):
-        raise Corrupt(_where(head), "a branch is missing")
+        raise Corrupt(where(head), "a branch is missing")
     return lines
 
 
@@ -92,7 +105,7 @@ def root_of(lines: Mapping[str, Line], head: Head) -> Line:
     for line in lines.values():
         if line.parent is None:
             return line
-    raise Corrupt(_where(head), "its first branch is missing")
+    raise Corrupt(where(head), "its first branch is missing")
 
 
 def line_of(shelf: Shelf, head: Head, name: str) -> Line:
@@ -106,10 +119,10 @@ def line_of(shelf: Shelf, head: Head, name: str) -> Line:
 
 def document(shelf: Shelf, head: Head) -> Document:
     """The document of a session, held against its digest and against the columns."""
-    found = read_document(*shelf.document(head), where=_where(head))
+    found = read_document(*shelf.document(head), where=where(head))
     columns = (head.tenant, head.id, head.key, head.agent, head.created, head.ttl)
     if columns != (found.tenant, found.id, found.key, found.agent, found.created, found.ttl):
-        raise Corrupt(_where(head), "its columns and its record differ")
+        raise Corrupt(where(head), "its columns and its record differ")
     return found
 
 
@@ -123,7 +136,7 @@ def draft(shelf: Shelf, head: Head) -> Draft | None:
     try:
         said = _read_draft(body)
     except (msgspec.MsgspecError, InvalidInput, UnicodeDecodeError) as error:
-        raise Corrupt(_where(head), "its draft cannot be read") from error
+        raise Corrupt(where(head), "its draft cannot be read") from error
     owner = head.owner or ""
     return Draft(
         token=head.token, owner=owner, input=said, chunks=tuple(chunks), is_running=is_running
@@ -197,7 +210,9 @@ def _walk(
     fields = shelf.fields(head, stretch.branch, after, stretch.last, lowest)
     starts, spread = chain.STARTS, chain.SPREAD
     start_of_message, add = starts["message"], found.append
+    before = stretch.after if lowest < 0 else None  # the seq before the next row, if that is known
     for rows in fields:
+        before = _without_a_gap(head, before, rows)
         said: Sequence[Any] = _said(shelf, head, rows, highest)
         for (seq, check, payload), entry in zip(rows, said, strict=True):
             if type(entry) is Message:
@@ -214,11 +229,21 @@ def _walk(
                 return
             assert payload is not None
             if crc32(payload, seq ^ start ^ place * spread) != check or seq <= last:
-                raise Corrupt(_where(head, seq), "it is not what was written, or not where")
+                raise Corrupt(where(head, seq), "it is not what was written, or not where")
             last = seq
             add(Stored(seq, place if place > 0 else 0, name, kind, entry))
     if (last, place) != (stretch.last, stretch.stop - 1):
-        raise Corrupt(_where(head), f"entries up to {stretch.last} are missing")
+        raise Corrupt(where(head), f"entries up to {stretch.last} are missing")
+
+
+def _without_a_gap(head: Head, before: int | None, rows: Sequence[Fields]) -> int | None:
+    """The seq of the last row. Where there is one branch, every seq has a row."""
+    if not rows or head.branches > 1:
+        return before
+    first, last = rows[0][0], rows[-1][0]
+    if last - (first - 1 if before is None else before) != len(rows):
+        raise Corrupt(where(head), f"an entry before {last} is missing")
+    return last
 
 
 class _Special(NamedTuple):
@@ -252,7 +277,7 @@ def _said(
 def _special(shelf: Shelf, head: Head, seq: int, highest: int) -> _Special:
     row = shelf.row(head, seq)
     if row is None:
-        raise Corrupt(_where(head, seq), "it is missing")
+        raise Corrupt(where(head, seq), "it is missing")
     if row.position > highest:
         return _BEYOND
     entry = checked(shelf, head, row).entry
@@ -261,7 +286,7 @@ def _special(shelf: Shelf, head: Head, seq: int, highest: int) -> _Special:
 
 def _entry(head: Head, seq: int, payload: bytes | None) -> Entry | None:
     """What a row says; None when it was erased."""
-    return None if payload is None else read_record(payload, _where(head, seq))
+    return None if payload is None else read_record(payload, where(head, seq))
 
 
 def _link_at(shelf: Shelf, head: Head, seq: int) -> bytes:
@@ -270,15 +295,26 @@ def _link_at(shelf: Shelf, head: Head, seq: int) -> bytes:
     if row is not None:
         return row.link
     if seq > root_of(shelf.lines(head), head).fork:
-        raise Corrupt(_where(head, seq), "it is missing")
+        raise Corrupt(where(head, seq), "it is missing")
     return chain.root(head.id)
+
+
+def size(shelf: Shelf, head: Head) -> int:
+    """How many bytes the payloads of a session have, and the large texts that belong into them."""
+    total = after = 0
+    digests: set[bytes] = set()
+    while rows := shelf.rows_after(head, after, _SIZE_STEP):
+        total += sum(len(row.payload or b"") for row in rows)
+        digests.update(*(blobs.digests(row.holes) for row in rows))
+        after = rows[-1].seq
+    return total + sum(len(shelf.blob(head, digest) or b"") for digest in digests)
 
 
 def payload(shelf: Shelf, head: Head, row: Row) -> bytes:
     """The payload of a row as it was written."""
     assert row.payload is not None
     return blobs.fill(
-        row.payload, row.holes, lambda digest: shelf.blob(head, digest), _where(head, row.seq)
+        row.payload, row.holes, lambda digest: shelf.blob(head, digest), where(head, row.seq)
     )
 
 
@@ -286,10 +322,10 @@ def checked(shelf: Shelf, head: Head, row: Row) -> Stored:
     """One entry that was found by itself."""
     line = next((each for each in shelf.lines(head).values() if each.number == row.branch), None)
     if line is None:
-        raise Corrupt(_where(head, row.seq), "its branch is missing")
+        raise Corrupt(where(head, row.seq), "its branch is missing")
     whole = None if row.payload is None else payload(shelf, head, row)
     if chain.check(row.seq, row.position, row.kind, whole) != row.check:
-        raise Corrupt(_where(head, row.seq), "it is not what was written")
+        raise Corrupt(where(head, row.seq), "it is not what was written")
     entry = _entry(head, row.seq, whole)
     return Stored(row.seq, max(row.position, 0), line.name, row.kind, entry)
 
@@ -432,5 +468,6 @@ def _problem(shelf: Shelf, head: Head, row: Row, position: int, link: bytes) -> 
     return next((why for _, why in chain.broken(link, [row._replace(payload=whole)])), "")
 
 
-def _where(head: Head, seq: int = 0) -> str:
+def where(head: Head, seq: int = 0) -> str:
+    """The place of an entry, or of a session, in words."""
     return f"session {head.key!r}" + (f", entry {seq}" if seq else "")

@@ -11,6 +11,8 @@ not, or when another process holds the lock, a thread waits for the disk and the
 What has to be done to the files after a commit then runs while the next requests come in.
 
 All state here belongs to the thread of the event loop; the writing thread sees one batch at a time.
+Of a batch that was answered nothing is kept: it would stand in the way of the next, which is as
+large, in the caches of the processor and before the collector.
 """
 
 import asyncio
@@ -19,7 +21,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any, Generic, TypeVar
 
 from holdfast.errors import StoreUnavailable
@@ -41,7 +42,7 @@ Answer = Callable[[Results], None]
 Commit = Callable[[Sequence[Request[Any]], bool, Answer | None], Outcome | None]
 
 
-class _Ticket(Generic[_Result]):
+class Ticket(Generic[_Result]):
     """A request that waits for its answer."""
 
     __slots__ = ("future", "is_settled", "is_taken", "is_withdrawn", "request", "result")
@@ -58,6 +59,19 @@ class _Ticket(Generic[_Result]):
         self.is_settled = True
         if self.future is not None and not self.future.done():
             self.future.set_result(None)
+
+    async def wait(self) -> None:
+        """Until it is settled."""
+        while not self.is_settled:
+            self.future = asyncio.get_running_loop().create_future()
+            await self.future
+
+    async def leave(self) -> None:
+        """Withdraw it; or wait for the outcome, however often this is cancelled: it is near."""
+        self.is_withdrawn = not self.is_taken
+        while self.is_taken and not self.is_settled:
+            with suppress(asyncio.CancelledError):
+                await self.wait()
 
     def answer(self) -> _Result:
         """The result, or its error raised."""
@@ -80,13 +94,17 @@ class GroupCommit:
         self._after = after
         self._quick_s = quick_s
         self._loop = asyncio.get_running_loop()
-        self._queue: deque[_Ticket[Any]] = deque()
+        self._queue: deque[Ticket[Any]] = deque()
         self._is_planned = False
         self._is_away = False
         self._latest_s: deque[float] = deque(maxlen=LATEST)
         self._usual_s = 0.0
         self._thread: threading.Thread | None = None
-        self._work: queue.SimpleQueue[list[_Ticket[Any]] | None] = queue.SimpleQueue()
+        # What is being written, and what it came to. The thread does not hold them itself: it would
+        # let go of them only when the loop leaves it the interpreter, long after all were answered.
+        self._batch: list[Ticket[Any]] = []
+        self._outcome: Outcome | None = None
+        self._work: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._is_closed = False
         self._drained: asyncio.Future[None] | None = None
 
@@ -96,20 +114,40 @@ class GroupCommit:
         Cancelled before a batch took it, it is withdrawn; afterwards it is waited for, and the
         cancellation goes on when the outcome is certain.
         """
-        if self._is_closed:
-            raise StoreUnavailable("the store", "it is closed")
-        ticket = _Ticket(request)
-        self._queue.append(ticket)
+        ticket = Ticket(request)
+        self._ask((ticket,))
         try:
             if not self._is_planned and not self._is_away:
                 await self._lead()
-            while not ticket.is_settled:
+            if not ticket.is_settled:  # as in `wait`, but for one coroutine more in every caller
                 ticket.future = self._loop.create_future()
                 await ticket.future
         except asyncio.CancelledError:
-            await self._leave(ticket)
+            await ticket.leave()
             raise
         return ticket.answer()
+
+    async def submit_all(
+        self, requests: Sequence[Request[_Result]]
+    ) -> list[_Result | BaseException]:
+        """For each of several requests its result or its error, as `submit` gives that of one."""
+        tickets = [Ticket(request) for request in requests]
+        self._ask(tickets)
+        try:
+            if not self._is_planned and not self._is_away:
+                await self._lead()
+            for ticket in tickets:
+                await ticket.wait()
+        except asyncio.CancelledError:
+            for ticket in tickets:
+                await ticket.leave()
+            raise
+        return [ticket.result for ticket in tickets]
+
+    def _ask(self, tickets: Sequence[Ticket[Any]]) -> None:
+        if self._is_closed:
+            raise StoreUnavailable("the store", "it is closed")
+        self._queue.extend(tickets)
 
     async def _lead(self) -> None:
         """Run the next batch, as the first who asked for one, when all who can ask now have."""
@@ -120,14 +158,6 @@ class GroupCommit:
             self._loop.call_soon(self._start)  # the others still want it
             raise
         self._start()
-
-    async def _leave(self, ticket: _Ticket[Any]) -> None:
-        """Withdraw it; or wait for the outcome, however often this is cancelled: it is near."""
-        ticket.is_withdrawn = not ticket.is_taken
-        while ticket.is_taken and not ticket.is_settled:
-            ticket.future = self._loop.create_future()
-            with suppress(asyncio.CancelledError):
-                await ticket.future
 
     @property
     def is_idle(self) -> bool:
@@ -142,29 +172,29 @@ class GroupCommit:
 
     def _start(self) -> None:
         self._is_planned = False
-        batch = self._take()
+        batch = self._batch = self._take()
         if not batch:  # all were withdrawn
-            self._finish([], ([], self._usual_s))
+            self._finish(([], self._usual_s))
             return
         if self._is_quick(batch):
             outcome = self._commit([ticket.request for ticket in batch], False, None)
             if outcome is not None:
-                self._finish(batch, outcome)
+                self._finish(outcome)
                 return
         self._is_away = True
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="holdfast-writer", daemon=True)
             self._thread.start()
-        self._work.put(batch)
+        self._work.put(True)
 
-    def _is_quick(self, batch: Sequence[_Ticket[Any]]) -> bool:
+    def _is_quick(self, batch: Sequence[Ticket[Any]]) -> bool:
         """Whether it is worth no thread."""
         if len(batch) > CROWD or self._usual_s > self._quick_s:
             return False
         return not any(ticket.request.is_long for ticket in batch)
 
-    def _take(self) -> list[_Ticket[Any]]:
-        batch: list[_Ticket[Any]] = []
+    def _take(self) -> list[Ticket[Any]]:
+        batch: list[Ticket[Any]] = []
         while self._queue and len(batch) < BATCH_MAX:
             ticket = self._queue.popleft()
             if not ticket.is_withdrawn:
@@ -173,26 +203,38 @@ class GroupCommit:
         return batch
 
     def _run(self) -> None:
-        while (batch := self._work.get()) is not None:
-            answer = partial(self._tell_loop, _settle, batch)
-            outcome = self._commit([ticket.request for ticket in batch], True, answer)
-            assert outcome is not None
-            self._tell_loop(self._back, batch, outcome)
+        while self._work.get():
+            requests = [ticket.request for ticket in self._batch]
+            self._outcome = self._commit(requests, True, self._answer)
+            del requests
+            self._tell_loop(self._back)
+
+    def _answer(self, results: Results) -> None:
+        self._tell_loop(self._settle, results)
 
     def _tell_loop(self, function: Callable[..., None], *values: Any) -> None:
         """From the thread that writes."""
         with suppress(RuntimeError):  # the loop is closed: nobody waits for an answer
             self._loop.call_soon_threadsafe(function, *values)
 
-    def _back(self, batch: list[_Ticket[Any]], outcome: Outcome) -> None:
+    def _back(self) -> None:
+        outcome, self._outcome = self._outcome, None
+        assert outcome is not None
         self._is_away = False
-        self._finish(batch, outcome)
+        self._finish(outcome)
 
-    def _finish(self, batch: list[_Ticket[Any]], outcome: Outcome) -> None:
+    def _settle(self, results: Results) -> None:
+        """Answer everybody, if that was not done before."""
+        batch, self._batch = self._batch, []
+        if batch:
+            for ticket, result in zip(batch, results, strict=True):
+                ticket.settle(result)
+
+    def _finish(self, outcome: Outcome) -> None:
         results, commit_s = outcome
         self._latest_s.append(commit_s)
         self._usual_s = sorted(self._latest_s)[len(self._latest_s) // 2]
-        _settle(batch, results)
+        self._settle(results)
         self._after()
         if self._queue:
             self._plan()
@@ -206,13 +248,6 @@ class GroupCommit:
             self._drained = self._loop.create_future()
             await self._drained
         if self._thread is not None:
-            self._work.put(None)
+            self._work.put(False)
             self._thread.join()
             self._thread = None
-
-
-def _settle(batch: Sequence[_Ticket[Any]], results: Results) -> None:
-    """Answer everybody who was not answered yet."""
-    for ticket, result in zip(batch, results, strict=True):
-        if not ticket.is_settled:
-            ticket.settle(result)

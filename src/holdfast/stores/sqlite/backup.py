@@ -2,14 +2,17 @@
 
 import os
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 from holdfast.errors import InvalidInput
-from holdfast.stores.private_files import make_file, sync_folder
+from holdfast.private_files import make_file, sync_folder
 from holdfast.stores.sqlite.header import stamp
 
+PAGES_AT_ONCE = 4_096
 
-def back_up(db: sqlite3.Connection, target: Path) -> None:
+
+def back_up(db: sqlite3.Connection, target: Path, tell: Callable[[float], object]) -> None:
     """Copy the database to `target`, where there is nothing yet.
 
     The copy is made beside the target and gets its name when it is whole and on disk. It is one
@@ -23,7 +26,7 @@ def back_up(db: sqlite3.Connection, target: Path) -> None:
     try:
         copy = sqlite3.connect(part)
         try:
-            db.backup(copy)  # all but the stamp, which SQLite counts on from 0
+            _copy(db, copy, tell)  # all but the stamp, which SQLite counts on from 0
             stamp(copy)
             copy.execute("PRAGMA journal_mode=DELETE")
         finally:
@@ -34,3 +37,19 @@ def back_up(db: sqlite3.Connection, target: Path) -> None:
     finally:
         part.unlink(missing_ok=True)
     sync_folder(target.parent)
+
+
+def _copy(
+    db: sqlite3.Connection, copy: sqlite3.Connection, tell: Callable[[float], object]
+) -> None:
+    """Some pages at a time. A transaction holds on to the moment: else every write begins anew."""
+
+    def told(status: int, remaining: int, total: int) -> None:  # noqa: ARG001 - as it is called
+        tell(1 - remaining / total if total else 1.0)
+
+    db.execute("BEGIN")
+    try:
+        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        db.backup(copy, pages=PAGES_AT_ONCE, progress=told)
+    finally:
+        db.execute("ROLLBACK")

@@ -18,6 +18,7 @@ from holdfast.errors import Corrupt, HoldfastError, StoreError, StoreUnavailable
 from holdfast.stores.owners import Owners
 from holdfast.stores.requests import Clear, Erase, Journal, OfSession, Request
 from holdfast.stores.residue import is_left
+from holdfast.stores.restoring import Restore
 from holdfast.stores.sqlite.errors import is_fatal, translate
 from holdfast.stores.sqlite.file import CHECKPOINT_WAIT_MS, Mode, SQLiteFile
 from holdfast.stores.sqlite.formats import bring_up
@@ -214,7 +215,7 @@ class Commits:
             if shelf.is_purging:
                 told = typed(error, self._file.where)
                 return [
-                    told if isinstance(each, Erase | Clear) else result
+                    told if isinstance(each, Erase | Clear | Restore) else result
                     for each, result in zip(requests, results, strict=True)
                 ]
         return results

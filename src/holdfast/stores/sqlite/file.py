@@ -29,9 +29,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Literal
 
+from holdfast import private_files
 from holdfast.errors import Corrupt, InvalidInput, StoreError, StoreUnavailable
-from holdfast.stores import private_files
-from holdfast.stores.file_lock import FileLock
+from holdfast.file_lock import FileLock
 from holdfast.stores.sqlite import wal
 from holdfast.stores.sqlite.errors import is_busy, is_fatal, translate
 from holdfast.stores.sqlite.header import APPLICATION_ID, check_header, stamp

@@ -17,11 +17,11 @@ from zlib import crc32
 from holdfast.errors import Corrupt
 from holdfast.stores import views
 from holdfast.stores.blobs import digests, fill
-from holdfast.stores.chain import salts
+from holdfast.stores.chain import NewRow, salts
 from holdfast.stores.document import Written
 from holdfast.stores.head import Head, Line, Row, erased
 from holdfast.stores.owners import Owners, moment
-from holdfast.stores.shelf import Fields, Listed, NewRow, Once, Shelf
+from holdfast.stores.shelf import Fields, Listed, Once, Shelf
 from holdfast.stores.sqlite import search as index
 from holdfast.stores.sqlite import tables as sql
 from holdfast.stores.sqlite.heads import Heads, head_check, line_check, read_head, read_line
@@ -257,6 +257,10 @@ class SQLiteShelf(Shelf):
             finally:
                 self._db.text_factory = str
 
+    def tenants(self) -> list[str]:
+        """Those who have sessions."""
+        return [name for (name,) in self._db.execute(sql.FIND_TENANTS)]
+
     def overdue(self, tenant: str, now: int, marked: int, limit: int) -> Sequence[Head]:
         self.flush()
         found = []
@@ -407,13 +411,11 @@ class SQLiteShelf(Shelf):
 
     def once(self, head: Head, name: str) -> Once | None:
         row = self._db.execute(sql.FIND_ONCE, (head.number, name)).fetchone()
-        if row is None:
-            return None
-        salt, digest, first, last, branch, messages, check = row
-        result = Appended(first, last, branch, messages)
-        if _once_check(head, name, result) != check:
-            raise Corrupt(f"session {head.key!r}", "a named append is not what was written")
-        return Once(salt, digest, result)
+        return None if row is None else _once(head, name, row)
+
+    def named(self, head: Head, after: str, limit: int) -> Sequence[tuple[str, Once]]:
+        found = self._db.execute(sql.FIND_NAMED, (head.number, after, limit))
+        return [(name, _once(head, name, row)) for name, *row in found]
 
     def add_once(self, head: Head, name: str, once: Once) -> None:
         check = _once_check(head, name, once.result)
@@ -504,6 +506,15 @@ def _saved(head: Head) -> tuple[object, ...]:
 
 def _damaged_text(data: bytes) -> str:
     return data.decode(errors="replace")
+
+
+def _once(head: Head, name: str, row: Sequence[Any]) -> Once:
+    """What is known of a named append; Corrupt if it is damaged."""
+    salt, digest, first, last, branch, messages, check = row
+    result = Appended(first, last, branch, messages)
+    if _once_check(head, name, result) != check:
+        raise Corrupt(f"session {head.key!r}", "a named append is not what was written")
+    return Once(salt, digest, result)
 
 
 def _once_check(head: Head, name: str, result: Appended) -> int:

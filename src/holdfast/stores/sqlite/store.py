@@ -8,7 +8,7 @@ they do, and large ones in threads.
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from holdfast.errors import InvalidInput, StoreError, StoreUnavailable
+from holdfast.private_files import absolute
 from holdfast.stores.base import Store
 from holdfast.stores.bell import Bell
 from holdfast.stores.front import Front
 from holdfast.stores.owners import Owners
-from holdfast.stores.private_files import absolute
+from holdfast.stores.relay import Relay
 from holdfast.stores.requests import Request
 from holdfast.stores.shelf import Shelf
 from holdfast.stores.sqlite.backup import back_up
@@ -82,6 +83,9 @@ class SQLiteStore(Store):
 
     def tenant(self, name: str = "") -> "SQLiteTenant":
         return SQLiteTenant(name, self)
+
+    async def tenants(self) -> tuple[str, ...]:
+        return tuple(await self.read(lambda shelf: _of(shelf).tenants(), rows=_MANY))
 
     async def open(self) -> None:
         if self._state == "open":
@@ -146,12 +150,22 @@ class SQLiteStore(Store):
         with self._reading.lend() as db:
             return self._file.problems(db)
 
+    def places(self) -> tuple[str, ...]:
+        return tuple(str(path) for path in self._file.files())
+
     # Writing
 
     def write(self, request: Request[_Result]) -> Coroutine[Any, Any, _Result]:
         """The result of a request, when it is committed."""
         self._check()
         return self._writer.submit(request)
+
+    def write_all(
+        self, requests: Sequence[Request[_Result]]
+    ) -> Coroutine[Any, Any, list[_Result | BaseException]]:
+        """For each of several requests its result or its error."""
+        self._check()
+        return self._writer.submit_all(requests)
 
     def _written(self) -> None:
         self._bell.ring()
@@ -198,14 +212,17 @@ class SQLiteStore(Store):
         """What SQLite itself finds wrong with the file."""
         return await self.read(_damage, rows=_MANY)
 
-    async def backup(self, path: str | Path) -> None:
+    async def backup(
+        self, path: str | Path, *, on_progress: Callable[[float], object] | None = None
+    ) -> None:
         self._check()
-        target = absolute(path)
-        await self._loop.run_in_executor(self._threads, self._backup, target)
+        target, relay = absolute(path), Relay(on_progress)
+        with relay.heard():
+            await self._loop.run_in_executor(self._threads, self._backup, target, relay.tell)
 
-    def _backup(self, target: Path) -> None:
+    def _backup(self, target: Path, tell: Callable[[float], object]) -> None:
         with translated(str(target)), self._reading.lend() as db:
-            back_up(db, target)
+            back_up(db, target, tell)
 
     # The search index
 
@@ -259,6 +276,11 @@ class SQLiteTenant(Front):
 
     def _write(self, request: Request[_Result]) -> Coroutine[Any, Any, _Result]:
         return self._store.write(request)
+
+    def _write_all(
+        self, requests: Sequence[Request[_Result]]
+    ) -> Coroutine[Any, Any, list[_Result | BaseException]]:
+        return self._store.write_all(requests)
 
     async def _read(self, function: Callable[[Shelf], _Result], rows: int = 1) -> _Result:
         return await self._store.read(function, rows)

@@ -18,7 +18,6 @@ the end of the file, wherever the session's other rows are. Statements are built
 tables when the module is loaded, and are plain text afterwards; values are always bound.
 """
 
-from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -39,7 +38,6 @@ from sqlalchemy import (
     case,
     delete,
     func,
-    insert,
     literal_column,
     or_,
     select,
@@ -47,9 +45,9 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects import sqlite
-from sqlalchemy.schema import CreateIndex, CreateTable
-from sqlalchemy.sql.compiler import SQLCompiler
-from sqlalchemy.sql.elements import BindParameter, ClauseElement
+from sqlalchemy.sql.elements import BindParameter
+
+from holdfast.stores.compiled import Compiler, by
 
 ROWS_AT_ONCE = 64  # in one INSERT
 PLACE_STEP = 64  # every so many messages, one is found by its position
@@ -192,56 +190,25 @@ clocks = Table(
     sqlite_with_rowid=False,
 )
 
-_dialect = sqlite.dialect(paramstyle="qmark")
-
-
-def _text(statement: ClauseElement, *names: str) -> str:
-    """A statement as text, whose values are bound in the order of `names`."""
-    compiled = statement.compile(dialect=_dialect)
-    assert isinstance(compiled, SQLCompiler) and tuple(compiled.positiontup or ()) == names
-    return str(compiled)
+_sql = Compiler(sqlite.dialect(paramstyle="qmark"))
+_text, _insert, _find, _update, _delete = (
+    _sql.text,
+    _sql.insert,
+    _sql.find,
+    _sql.update,
+    _sql.delete,
+)
 
 
 def ddl() -> list[str]:
     """What makes the tables."""
-    made: list[str] = []
-    for table in _metadata.sorted_tables:
-        made.append(str(CreateTable(table).compile(dialect=_dialect)))
-        indexes = sorted(table.indexes, key=lambda index: str(index.name))
-        made += [str(CreateIndex(index).compile(dialect=_dialect)) for index in indexes]
-    return made
-
-
-def _insert(table: Table, *names: str) -> str:
-    values: dict[str, BindParameter[Any]] = {name: bindparam(name) for name in names}
-    return _text(insert(table).values(values), *names)
+    return [made for table in _metadata.sorted_tables for made in _sql.table(table)]
 
 
 def _repeated(statement: str, count: int) -> str:
     """An INSERT of one row as one of many."""
     insert, values = statement.split(" VALUES ")
     return f"{insert} VALUES {', '.join([values] * count)}"
-
-
-def _by(table: Table, *names: str) -> Any:
-    return and_(*(table.c[name] == bindparam(f"by_{name}") for name in names))
-
-
-def _bound(*names: str) -> tuple[str, ...]:
-    return tuple(f"by_{name}" for name in names)
-
-
-def _find(table: Table, columns: Sequence[Any], *names: str) -> str:
-    return _text(select(*columns).where(_by(table, *names)), *_bound(*names))
-
-
-def _update(table: Table, names: Sequence[str], *by: str) -> str:
-    values: dict[str, BindParameter[Any]] = {name: bindparam(name) for name in names}
-    return _text(update(table).where(_by(table, *by)).values(values), *names, *_bound(*by))
-
-
-def _delete(table: Table, *by: str) -> str:
-    return _text(delete(table).where(_by(table, *by)), *_bound(*by))
 
 
 # Sessions: the columns in the order of the fields of a Head, and those that change.
@@ -305,6 +272,7 @@ NEWEST = {
     for is_of_agent in (False, True)
     for is_bounded in (False, True)
 }
+FIND_TENANTS = _text(select(sessions.c.tenant).distinct().order_by(sessions.c.tenant))
 OVERDUE = _text(
     select(*_head)
     .where(
@@ -417,18 +385,26 @@ DELETE_ROWS = _delete(entries, "session")
 FIND_BLOB = _find(blobs, [blobs.c.data], "session", "digest")
 COUNT_BLOB = _text(
     update(blobs)
-    .where(_by(blobs, "session", "digest"))
+    .where(by(blobs, "session", "digest"))
     .values(count=blobs.c.count + bindparam("more")),
     *("more", "by_session", "by_digest"),
 )
 INSERT_BLOB = _insert(blobs, "session", "digest", "count", "salt", "data")
-_is_unused = and_(_by(blobs, "session", "digest"), blobs.c.count <= literal_column("0"))
+_is_unused = and_(by(blobs, "session", "digest"), blobs.c.count <= literal_column("0"))
 FIND_UNUSED_BLOB = _text(select(blobs.c.salt).where(_is_unused), "by_session", "by_digest")
 DELETE_BLOB = _text(delete(blobs).where(_is_unused), "by_session", "by_digest")
 DELETE_BLOBS = _delete(blobs, "session")
 
 _ONCE = ("salt", "digest", "first", "last", "branch", "messages", "check")
 FIND_ONCE = _find(once, [once.c[name] for name in _ONCE], "session", "name")
+FIND_NAMED = _text(
+    select(once.c.name, *(once.c[name] for name in _ONCE))
+    .where(once.c.session == bindparam("session"), once.c.name > bindparam("after"))
+    .order_by(once.c.name)
+    .limit(bindparam("limit"))
+    .offset(_NO),
+    *("session", "after", "limit"),
+)
 INSERT_ONCE = _insert(once, "session", "name", *_ONCE)
 FORGET_ONCE = _text(
     update(once)

@@ -15,6 +15,7 @@
 | `expiry`    | expire                                                                       |
 | `searching` | search                                                                       |
 | `watching`  | watch                                                                        |
+| `transfers` | export and restore                                                           |
 | `inputs`    | arguments that are wrong, or too large                                       |
 | `tenants`   | tenants, and operations that a store declares as unsupported                 |
 | `values`    | keys and values, which come back exactly                                     |
@@ -39,6 +40,7 @@ from holdfast.testing.contract.reads import Reads
 from holdfast.testing.contract.records import Records
 from holdfast.testing.contract.searching import Searching
 from holdfast.testing.contract.tenants import Tenants
+from holdfast.testing.contract.transfers import Transfers
 from holdfast.testing.contract.updates import Updates
 from holdfast.testing.contract.values import Values
 from holdfast.testing.contract.watching import Watching
@@ -61,6 +63,7 @@ class StoreContract(
     Expiry,
     Searching,
     Watching,
+    Transfers,
     Inputs,
     Sizes,
     Tenants,

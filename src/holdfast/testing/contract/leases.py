@@ -3,7 +3,7 @@
 import asyncio
 from datetime import timedelta
 
-from holdfast.errors import Busy, Conflict, InvalidInput, LeaseLost, SessionNotFound
+from holdfast.errors import Busy, Conflict, InvalidInput, LeaseLost, SessionNotFound, TooLarge
 from holdfast.stores.base import Tenant
 from holdfast.stores.values import Lease, Record
 from holdfast.testing.contract.harness import (
@@ -263,6 +263,46 @@ class Leases(Contract):
         assert draft.input == {"say": "a"}
         assert draft.is_running
         assert await t.read(record.id) == ()
+
+    @on_store("begin")
+    async def test_chunks_of_many_turns_are_kept_each_for_itself(self, place: Place) -> None:
+        """Those that cannot be kept have their errors, and do not concern the others."""
+        t = place.tenant
+        records = [await session(t, key=f"k{number}") for number in range(4)]
+        leases = [await t.begin(record.id, "one", HOUR, {}) for record in records]
+        await t.release(leases[1])
+        await t.delete(records[2].id)
+        large = "x" * (place.store.limits.chunk_bytes + 1)
+
+        errors = await t.journal_all(
+            [*((lease, "Hel") for lease in leases), (leases[3], large), (leases[3], "lo")]
+        )
+
+        first, lost, gone, *last = errors
+        assert [first, *last[::2]] == [None, None, None]
+        assert isinstance(lost, LeaseLost)
+        assert isinstance(gone, LeaseLost | SessionNotFound)
+        assert isinstance(last[1], TooLarge)
+        for number, chunks in ((0, ("Hel",)), (1, ()), (3, ("Hel", "lo"))):
+            draft = (await t.load(f"k{number}")).draft
+            assert draft is not None
+            assert draft.chunks == chunks
+
+    @on_tenant("begin")
+    async def test_no_draft_is_replaced_that_the_caller_has_not_seen(self, t: Tenant) -> None:
+        """He would keep what it holds, and was about to keep that of another, or of none."""
+        record = await session(t)
+        first = await t.begin(record.id, "one", HOUR, {"say": "a"}, seen=0)
+        await t.release(first)
+
+        async with unchanged(t, record.key):
+            for seen in (0, first.token + 1):
+                await refused(Conflict, t.begin(record.id, "two", HOUR, {}, seen=seen))
+
+        second = await t.begin(record.id, "two", HOUR, {"say": "b"}, seen=first.token)
+        await t.release(second, drop=True)
+        third = await t.begin(record.id, "three", HOUR, {}, seen=second.token)
+        assert third.left is None
 
     @on_tenant("begin")
     async def test_what_is_left_of_a_turn_that_was_cut_off(self, t: Tenant) -> None:

@@ -163,6 +163,25 @@ class Life(Contract):
             assert (await copy.verify()).problems == ()
 
     @on_store("backup")
+    async def test_a_backup_tells_how_far_it_is(self, place: Place) -> None:
+        """Whoever waits for it hears that it goes on, and can end it: then nothing is there."""
+        await session(place.tenant, *["a" * 10_000] * 30)
+        heard: list[float] = []
+        await place.store.backup(place.tmp_path / "backup", on_progress=heard.append)
+        assert heard == sorted(heard)
+        assert all(0 <= share <= 1 for share in heard)
+        assert heard[-1:] == [1]
+
+        def stop(_: float) -> None:
+            raise KeyError("enough")
+
+        target = place.tmp_path / "ended"
+        try:
+            await place.store.backup(target, on_progress=stop)
+        except KeyError:
+            assert not target.exists()
+
+    @on_store("backup")
     async def test_a_backup_replaces_nothing(self, place: Place) -> None:
         """What is there already is refused and stays as it is."""
         await session(place.tenant, "a")

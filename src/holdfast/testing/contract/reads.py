@@ -43,6 +43,23 @@ def _mixed() -> list[Entry]:
 
 
 class Reads(Contract):
+    @on_tenant("branch", "erase")
+    async def test_a_size_is_that_of_what_is_stored(self, t: Tenant) -> None:
+        """Each entry counts once, on whatever branch; what was erased does not count."""
+        record = await session(t)
+        assert await t.size(record.id) == 0
+
+        await t.append(record.id, said("a" * 50_000, "b" * 100))
+        whole = await t.size(record.id)
+        assert 50_100 <= whole <= 55_000
+        await t.branch(record.id, "other", parent="main", at=2)
+        assert await t.size(record.id) == whole
+        await t.append(record.id, said("c" * 1_000), branch="other")
+        assert whole + 1_000 <= await t.size(record.id) <= whole + 2_000
+
+        await t.erase(record.id, [1])
+        assert await t.size(record.id) <= 5_000
+
     @on_tenant()
     async def test_what_is_not_a_message_stands_with_the_one_before_it(self, t: Tenant) -> None:
         """And what comes before the first message stands with that one."""

@@ -6,9 +6,12 @@ from datetime import timedelta, timezone
 from holdfast import ids
 from holdfast.entries import Entry
 from holdfast.errors import (
+    Busy,
+    Conflict,
     Corrupt,
     DuplicateSession,
     HoldfastError,
+    InvalidInput,
     SessionExpired,
     SessionNotFound,
     TooLarge,
@@ -246,6 +249,19 @@ class Records(Contract):
         assert (await session(t)).id != record.id
 
     @on_store()
+    async def test_an_expired_session_is_given_to_who_asks_for_it(self, place: Place) -> None:
+        """Whoever lists, deletes or keeps books has to get at what has expired."""
+        t = place.tenant
+        place.clock.set()
+        record = await session(t, "a", ttl=HOUR)
+        before = await t.load(record.key)
+        place.clock.forward(DAY)
+
+        await refused(SessionExpired, t.load(record.key))
+        assert await t.load(record.key, even_expired=True) == before
+        await refused(SessionNotFound, t.load("nobody's", even_expired=True))
+
+    @on_store()
     async def test_an_expired_session_is_replaced_when_asked_for(self, place: Place) -> None:
         """The new one has another id, and nothing of the old one."""
         t = place.tenant
@@ -363,6 +379,37 @@ class Records(Contract):
 
         assert [await t.delete(record.id) for _ in range(3)] == [True, False, False]
         assert await t.delete(ids.new_id()) is False
+
+    @on_tenant("delete")
+    async def test_what_was_written_to_meanwhile_is_not_deleted(self, t: Tenant) -> None:
+        """Whoever tidies up takes away what he has looked at, and nothing that came since."""
+        record = await session(t, "a")
+        seen = await t.load(record.key)
+        await t.append(record.id, said("b"))
+
+        await refused(Conflict, t.delete(record.id, seen=seen))
+        assert texts(await t.read(record.id)) == ["a", "b"]
+
+        seen = await t.load(record.key)
+        await t.update(record.id, {"agent": "another"})
+        await refused(Conflict, t.delete(record.id, seen=seen))
+        await refused(InvalidInput, t.delete(ids.new_id(), seen=seen))
+
+        assert await t.delete(record.id, seen=await t.load(record.key))
+        assert await t.delete(record.id, seen=seen) is False
+
+    @on_tenant("delete", "begin")
+    async def test_what_a_turn_runs_on_is_not_deleted_if_it_was_only_seen_idle(
+        self, t: Tenant
+    ) -> None:
+        record = await session(t, "a")
+        lease = await t.begin(record.id, "me", HOUR, {})
+        seen = await t.load(record.key)
+
+        await refused(Busy, t.delete(record.id, seen=seen))
+
+        await t.release(lease)
+        assert await t.delete(record.id, seen=await t.load(record.key))
 
     @on_tenant("delete")
     async def test_of_many_who_delete_at_once_one_did_it(self, t: Tenant) -> None:

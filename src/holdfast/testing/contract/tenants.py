@@ -6,7 +6,7 @@ from typing import Any
 from holdfast import ids
 from holdfast.errors import LeaseLost, SessionNotFound, Unsupported
 from holdfast.stores.base import Store, Tenant
-from holdfast.stores.values import Lease, Record
+from holdfast.stores.values import Branch, Lease, Part, Record
 from holdfast.testing.contract.harness import (
     HOUR,
     Contract,
@@ -32,6 +32,10 @@ def _lease(id: str) -> Lease:
     return Lease(id, 1, "somebody", HOUR)
 
 
+def _part(id: str) -> Part:
+    return Part(Record(key="chat:1", id=id, branches=(Branch(name="main"),)))
+
+
 # Every operation that takes the id of a session, or a lease on one.
 OPERATIONS: dict[str, list[Operation]] = {
     "append": [
@@ -55,6 +59,7 @@ OPERATIONS: dict[str, list[Operation]] = {
     ],
     "read": [lambda t, id: t.read(id), lambda t, id: t.read(id, "other", 0, 1)],
     "tail": [lambda t, id: t.tail(id), lambda t, id: t.tail(id, "nowhere")],
+    "size": [lambda t, id: t.size(id)],
     "update": [
         lambda t, id: t.update(id, {"agent": "x"}),
         lambda t, id: t.update(id, {"agent": "x"}, {"agent": "y"}),
@@ -64,6 +69,9 @@ OPERATIONS: dict[str, list[Operation]] = {
     "erase": [lambda t, id: t.erase(id, [1]), lambda t, id: t.erase(id, [99])],
     "clear": [lambda t, id: t.clear(id)],
     "search": [lambda t, id: t.search("hidden", session=id)],
+    "export": [lambda t, id: t.export(id), lambda t, id: t.export(id, 1, 0)],
+    "names": [lambda t, id: t.names(id)],
+    "restore": [lambda t, id: t.restore(_part(id), after=1)],
     "watch": [_first],
     "verify": [lambda t, id: t.verify(id)],
 }
@@ -175,7 +183,9 @@ class Tenants(Contract):
     async def test_an_unknown_id_is_told_by_its_id(self, place: Place) -> None:
         """Reading and writing a session that is not there is SessionNotFound."""
         can = OPERATIONS.keys() - place.store.unsupported
-        for name in sorted(can & {"append", "begin", "branch", "read", "tail", "update"}):
+        for name in sorted(
+            can & {"append", "begin", "branch", "export", "names", "read", "size", "tail", "update"}
+        ):
             for operation in OPERATIONS[name]:
                 id = ids.new_id()
                 error = await refused(SessionNotFound, operation(place.tenant, id))

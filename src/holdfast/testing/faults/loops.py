@@ -7,13 +7,19 @@
         if not outcome.is_hit:
             break
 
+    await act_at(turn, k, token.cancel)     # the same, with a cancel that comes from elsewhere
+
 The loop has virtual time: when nothing is ready the clock jumps to the next timer, so a schedule
 with an hour of sleeping takes a millisecond. Threads are outside of it. A failing seed fails again.
+Where something outside of the loop has to be waited for, such as a server, `hurried(main, 50)` lets
+real time pass, so many times as quickly, and the order is what it happens to be.
 """
 
 import asyncio
 import collections
 import random
+import selectors
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, NamedTuple, TypeVar
 
@@ -50,14 +56,43 @@ class SeededLoop(asyncio.SelectorEventLoop):
             self._order.shuffle(shuffled)
             ready.clear()
             ready.extend(shuffled)
-        if not ready and self._scheduled:  # type: ignore[attr-defined]
-            self._now = max(self._now, self._scheduled[0]._when)  # type: ignore[attr-defined]
+        # One that was cancelled would leave the loop to wait for the next, in real time.
+        timers = [each for each in self._scheduled if not each.cancelled()]  # type: ignore[attr-defined]
+        if not ready and timers:
+            self._now = max(self._now, min(each.when() for each in timers))
         super()._run_once()  # type: ignore[misc]
+
+
+class HurriedLoop(asyncio.SelectorEventLoop):
+    """A loop in which `speed` seconds pass in each."""
+
+    def __init__(self, speed: float) -> None:
+        self._speed = speed
+        super().__init__(_HurriedSelector(speed))
+
+    def time(self) -> float:
+        """The time of this loop, in seconds."""
+        return time.monotonic() * self._speed
+
+
+class _HurriedSelector(selectors.DefaultSelector):
+    def __init__(self, speed: float) -> None:
+        super().__init__()
+        self._speed = speed
+
+    def select(self, timeout: float | None = None) -> Any:
+        return super().select(timeout and timeout / self._speed)
 
 
 def run(seed: int, main: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
     """`main()` in a seeded loop of its own. What it leaves running is cancelled."""
     with asyncio.Runner(loop_factory=lambda: SeededLoop(seed)) as runner:
+        return runner.run(main())
+
+
+def hurried(main: Callable[[], Coroutine[Any, Any, _Result]], speed: float) -> _Result:
+    """`main()` in a loop of its own in which time passes so many times as quickly."""
+    with asyncio.Runner(loop_factory=lambda: HurriedLoop(speed)) as runner:
         return runner.run(main())
 
 
@@ -83,6 +118,7 @@ async def cancel_at(
     """
     counted = _Counted(work, k, times, delay_s)
     task = asyncio.ensure_future(counted.run())
+    counted.action = task.cancel
     await asyncio.wait([task])
     if task.cancelled():
         return Outcome(counted.is_hit, True)
@@ -90,10 +126,30 @@ async def cancel_at(
     return Outcome(counted.is_hit, False, None if error else task.result(), error)
 
 
+async def act_at(
+    work: Awaitable[_Result], k: int, action: Callable[[], object], *, times: int = 1
+) -> _Result:
+    """What `work` gives; while it waits for the k-th time (from 1), `action` is called by the loop.
+
+    With `times`, it is called again at each of the waits that follow. So a cancel that comes from
+    elsewhere can be tried at every await of what it is to stop.
+    """
+    result: _Result = await _Counted(work, k, times, 0.0, action)
+    return result
+
+
 class _Counted:
     """Passes on what a coroutine waits for, and counts."""
 
-    def __init__(self, work: Awaitable[Any], k: int, times: int, delay_s: float) -> None:
+    def __init__(
+        self,
+        work: Awaitable[Any],
+        k: int,
+        times: int,
+        delay_s: float,
+        action: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.action = action
         self._work = work
         self._delay_s = delay_s
         self._due = range(k, k + times)
@@ -104,8 +160,6 @@ class _Counted:
         return await self
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        task = asyncio.current_task()
-        assert task is not None
         inner = self._work.__await__()
         send: Callable[[], Any] = lambda: next(inner)  # noqa: E731
         while True:
@@ -116,7 +170,7 @@ class _Counted:
             self._waits += 1
             if self._waits in self._due:
                 self.is_hit = True
-                asyncio.get_running_loop().call_later(self._delay_s, task.cancel)
+                asyncio.get_running_loop().call_later(self._delay_s, self.action)
             try:
                 value = yield waits_for
                 send = _sender(inner, value)

@@ -14,7 +14,7 @@ import threading
 import time
 from pathlib import Path
 
-from holdfast.stores.private_files import open_regular
+from holdfast.private_files import open_regular
 
 _PAUSE_S = 0.001
 _FORK_WAIT_S = 30

@@ -98,6 +98,26 @@ def make_file(path: Path) -> None:
     sync_folder(path.parent)
 
 
+def replace(path: Path, data: bytes) -> None:
+    """Put these bytes in the place of a file: who reads it finds the old ones or the new ones.
+
+    For one writer at a time. What a writer that was cut off left beside it is taken away.
+    """
+    beside = path.with_name(f"{path.name}.tmp")
+    beside.unlink(missing_ok=True)
+    fd = open_regular(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(fd)
+        os.replace(beside, path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
 def sync_folder(folder: Path) -> None:
     """Have the names in a folder on the disk."""
     if not hasattr(os, "O_DIRECTORY"):

@@ -1,0 +1,285 @@
+"""The tables of the PostgreSQL store.
+
+| table     | a row for each                          | key                        |
+|-----------|-----------------------------------------|----------------------------|
+| names     | session: from its key to its id         | name                       |
+| sessions  | session: what an append moves           | session                    |
+| documents | session: what it says of itself         | session                    |
+| branches  | branch                                  | session and number         |
+| entries   | entry of a log                          | session and seq            |
+| once      | named append                            | session and name           |
+| drafts    | draft (number 0) and its chunks         | session and number         |
+| blobs     | large text, with its references         | session and digest         |
+| words     | message that can be found: its words    | session and seq            |
+| clocks    | tenant whose sessions expire            | tenant                     |
+| tenants   | tenant who ever had a session: its name | tenant                     |
+| format    | version of the format                   | one                        |
+
+`session` is a digest of tenant and id: 16 bytes that are spread evenly, so that tables can be
+partitioned or distributed by it. The name of a tenant is a digest too. Nothing refers to another
+table by a constraint; what belongs to a session goes when the session is deleted.
+
+`version` grows with every write to a session: whoever decided something on version 7 has it written
+only if the session is at version 7 still. `writer` names the transaction that wrote last. `watched`
+is until when, by the server's clock, somebody wants to hear of writes. `indexed` is the seq up to
+which search has read the log. `due` is when a session expires: a column, since under a policy
+PostgreSQL looks up no sum in an index.
+
+Whatever a caller can name is stored as bytes: text of PostgreSQL cannot hold a NUL. Only `words`
+has no policy: it holds nothing but numbers (see `search.py`), and its index would not be used.
+"""
+
+from hashlib import blake2b
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Computed,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Sequence,
+    Table,
+    Uuid,
+    and_,
+    literal_column,
+)
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.postgresql import asyncpg
+from sqlalchemy.schema import CreateSequence
+
+from holdfast.stores.compiled import Compiler
+
+SCHEMA = "holdfast"
+PLACE_STEP = 64  # every so many messages, one is found by its position
+SETTING = "holdfast.tenants"  # whose rows a connection may see: digests, as an array
+CENSUS = "holdfast.census"  # whether it may see the names of all tenants
+
+metadata = MetaData(schema=SCHEMA)
+dialect = asyncpg.dialect()  # type: ignore[no-untyped-call]
+
+
+def digest(*parts: str) -> bytes:
+    """16 bytes of some texts; no two different lists of texts are the same bytes here."""
+    whole = b"".join(len(data).to_bytes(8, "big") + data for data in map(str.encode, parts))
+    return blake2b(whole, digest_size=16, person=b"holdfast.pg").digest()
+
+
+def _session() -> "Column[Any]":
+    return Column("session", Uuid, primary_key=True)
+
+
+def _tenant() -> "Column[Any]":
+    return Column("tenant", Uuid, nullable=False)
+
+
+names = Table(
+    "names",
+    metadata,
+    Column("name", Uuid, primary_key=True),  # a digest of tenant and key
+    _tenant(),
+    Column("session", Uuid, nullable=False),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    _session(),
+    _tenant(),
+    Column("number", BigInteger, Identity(always=True), nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("writer", Uuid, nullable=False),
+    Column("watched", BigInteger, nullable=False),
+    Column("indexed", BigInteger, nullable=False),
+    Column("id", LargeBinary, nullable=False),
+    Column("key", LargeBinary, nullable=False),
+    Column("agent", LargeBinary, nullable=False),
+    Column("created", BigInteger, nullable=False),
+    Column("updated", BigInteger, nullable=False),
+    Column("ttl", BigInteger),
+    Column("marked", BigInteger),
+    Column("seq", BigInteger, nullable=False),
+    Column("branch", Integer, nullable=False),
+    Column("branches", Integer, nullable=False),
+    Column("token", BigInteger, nullable=False),
+    Column("owner", LargeBinary),
+    Column("process", LargeBinary, nullable=False),
+    Column("boot", LargeBinary, nullable=False),
+    Column("until", BigInteger, nullable=False),
+    Column("check", BigInteger, nullable=False),
+    Column("due", BigInteger, Computed("updated + ttl", persisted=True)),
+    Index("sessions_newest", "tenant", "updated", "number"),
+    postgresql_with={"fillfactor": 80},
+)
+Index(
+    "sessions_mortal",
+    sessions.c.tenant,
+    sessions.c.due,
+    postgresql_where=sessions.c.due.is_not(None),
+)
+is_behind = sessions.c.indexed < sessions.c.seq
+Index("sessions_unindexed", sessions.c.tenant, sessions.c.session, postgresql_where=is_behind)
+
+documents = Table(
+    "documents",
+    metadata,
+    _session(),
+    _tenant(),
+    Column("body", LargeBinary, nullable=False),
+    Column("check", BigInteger, nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+)
+
+branches = Table(
+    "branches",
+    metadata,
+    _session(),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    _tenant(),
+    Column("name", LargeBinary, nullable=False),
+    Column("parent", Integer),
+    Column("fork", BigInteger, nullable=False),
+    Column("base", BigInteger, nullable=False),
+    Column("head", BigInteger, nullable=False),
+    Column("count", BigInteger, nullable=False),
+    Column("link", LargeBinary, nullable=False),
+    Column("check", BigInteger, nullable=False),
+    postgresql_with={"fillfactor": 80},
+)
+
+# The order in which entries came, over all sessions: search shows the newest first.
+order = Sequence("entries_order", metadata=metadata, data_type=BigInteger)
+entries = Table(
+    "entries",
+    metadata,
+    _session(),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    _tenant(),
+    Column("rid", BigInteger, order, server_default=order.next_value(), nullable=False),
+    Column("branch", Integer, nullable=False),
+    Column("position", BigInteger, nullable=False),
+    Column("kind", LargeBinary, nullable=False),
+    Column("check", BigInteger, nullable=False),
+    Column("link", LargeBinary, nullable=False),
+    Column("salt", LargeBinary),
+    Column("payload", LargeBinary),
+    Column("holes", LargeBinary),
+    Column("seal", LargeBinary),
+)
+
+
+def _kind(name: str) -> Any:
+    return entries.c.kind == literal_column(rf"'\x{name.encode().hex()}'::bytea")
+
+
+is_message = _kind("message")
+is_fold = _kind("fold")
+is_placed = and_(
+    entries.c.position % literal_column(str(PLACE_STEP)) == literal_column("0"), is_message
+)
+Index(
+    "entries_placed",
+    *(entries.c.session, entries.c.branch, entries.c.position),
+    postgresql_where=is_placed,
+)
+Index("entries_folds", entries.c.session, entries.c.seq, postgresql_where=is_fold)
+
+once = Table(
+    "once",
+    metadata,
+    _session(),
+    Column("name", LargeBinary, primary_key=True),
+    _tenant(),
+    Column("salt", LargeBinary),
+    Column("digest", LargeBinary),
+    Column("first", BigInteger, nullable=False),
+    Column("last", BigInteger, nullable=False),
+    Column("branch", LargeBinary, nullable=False),
+    Column("messages", BigInteger, nullable=False),
+    Column("check", BigInteger, nullable=False),
+)
+
+drafts = Table(
+    "drafts",
+    metadata,
+    _session(),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    _tenant(),
+    Column("digest", LargeBinary, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+)
+
+blobs = Table(
+    "blobs",
+    metadata,
+    _session(),
+    Column("digest", LargeBinary, primary_key=True),
+    _tenant(),
+    Column("count", BigInteger, nullable=False),
+    Column("salt", LargeBinary, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+)
+
+words = Table(
+    "words",
+    metadata,
+    _session(),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("rid", BigInteger, nullable=False),
+    Column("words", postgresql.ARRAY(BigInteger), nullable=False),
+    Index("words_found", "words", postgresql_using="gin"),
+)
+
+clocks = Table(
+    "clocks",
+    metadata,
+    Column("tenant", Uuid, primary_key=True),
+    Column("seen", BigInteger, nullable=False),
+)
+
+tenants = Table(
+    "tenants",
+    metadata,
+    Column("tenant", Uuid, primary_key=True),
+    Column("name", LargeBinary, nullable=False),
+)
+
+format = Table(
+    "format",
+    metadata,
+    Column("one", Boolean, primary_key=True),
+    Column("version", Integer, nullable=False),
+    CheckConstraint("one"),
+)
+
+_OPEN = (words, format)
+
+
+def ddl() -> list[str]:
+    """What makes the tables, in an empty schema, and their policies."""
+    compiler = Compiler(dialect)
+    made = [str(CreateSequence(order).compile(dialect=dialect))]
+    for table in metadata.sorted_tables:
+        made += compiler.table(table)
+        if table not in _OPEN:
+            also = f" OR current_setting('{CENSUS}', true) = 'on'" if table is tenants else ""
+            made += _policy(f"{SCHEMA}.{table.name}", also)
+    return made
+
+
+def _policy(table: str, also: str) -> list[str]:
+    """Whoever does not say for whom he asks sees nothing; neither does the table's owner.
+
+    The setting is read once a statement, because it stands in a subquery.
+    """
+    allowed = f"(SELECT nullif(current_setting('{SETTING}', true), '')::uuid[])::uuid[]"
+    return [
+        f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
+        f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY",
+        f"CREATE POLICY tenants ON {table} USING (tenant = ANY ({allowed}){also})",
+    ]

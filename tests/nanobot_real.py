@@ -1,0 +1,199 @@
+"""With nanobot itself: one of February 2026, and the current one. Run by `scripts/test nanobot`.
+
+Each version is installed from the package index into an environment of its own, which is kept in
+HOLDFAST_NANOBOT_CACHE, or in the user's cache folder. What cannot be installed fails.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast import Message, ToolCall
+from holdfast.entries import Call, Mark
+from holdfast.errors import SessionNotFound
+from holdfast.stores import open_store
+from holdfast.stores.values import Record
+from sessions_for_tests import asynchronous
+
+VERSIONS = {"0.1.4.post2": "plain", "0.3.5": "base64url"}
+KEY = "telegram:12345678"
+TURNS = 50
+ANSWER_S = 60
+
+
+def environment(version):
+    """The interpreter of an environment with this nanobot; made if it is not there."""
+    cache = os.environ.get("HOLDFAST_NANOBOT_CACHE") or os.path.expanduser("~/.cache/holdfast")
+    folder = Path(cache) / f"nanobot-{version}"
+    python = folder / "bin" / "python"
+    if not (folder / "ready").exists():
+        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
+        install = [python, "-m", "pip", "install", "--quiet", f"nanobot-ai=={version}"]
+        subprocess.run(install, check=True)
+        (folder / "ready").touch()
+    return python
+
+
+class Nanobot:
+    """A process with nanobot in it."""
+
+    def __init__(self, version, folder):
+        driver = Path(__file__).with_name("nanobot_driver.py")
+        home = folder / "home"
+        for each in (home, folder / "workspace"):
+            each.mkdir(parents=True)
+        self._process = subprocess.Popen(
+            [environment(version), driver, folder / "workspace", folder / "root"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={"PATH": os.environ["PATH"], "HOME": str(home)},
+        )
+
+    def ask(self, do, **asked):
+        self._process.stdin.write(json.dumps({"do": do} | asked) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        assert line, f"nanobot ended with {self._process.wait(ANSWER_S)} at {do}"
+        return json.loads(line)
+
+    def close(self):
+        self._process.stdin.close()
+        self._process.wait(ANSWER_S)
+        self._process.stdout.close()
+
+
+@pytest.fixture(params=VERSIONS)
+def nanobot(request, tmp_path):
+    found = Nanobot(request.param, tmp_path)
+    found.folder = found.ask("start")
+    found.url = f"jsonl:{found.folder}?names={VERSIONS[request.param]}"
+    yield found
+    found.close()
+
+
+def files_of(nanobot):
+    return list(Path(nanobot.folder).glob("*.jsonl"))
+
+
+def contents(messages):
+    return [each["content"] for each in messages]
+
+
+async def texts(store, branch=None):
+    record = await store.tenant().load(KEY)
+    rows = await store.tenant().read(record.id, branch or record.branch)
+    return [row.entry.text for row in rows if isinstance(row.entry, Message)]
+
+
+@asynchronous
+async def test_nanobot_loads_what_we_wrote(nanobot):
+    """Messages with everything in them, appended and written anew; and it lists the session."""
+    call = ToolCall(id="call_1", name="look", arguments='{"at": "é"}')
+    async with open_store(nanobot.url) as store:
+        record = await store.tenant().create(
+            Record(key=KEY, metadata={"title": "Ü"}), [Message.user("a é 🐘"), Mark(what="x")]
+        )
+        said = [Message.assistant("", [call]), Message.tool("b\u2028c", "call_1")]
+        await store.tenant().append(record.id, [*said, Call(model="m"), Message.assistant("d")])
+
+    nanobot.ask("start")
+    found = nanobot.ask("messages", key=KEY)
+
+    assert contents(found) == ["a é 🐘", "", "b\u2028c", "d"]
+    assert found[1]["tool_calls"][0]["function"] == {"name": "look", "arguments": '{"at": "é"}'}
+    assert found[2]["tool_call_id"] == "call_1"
+    assert nanobot.ask("metadata", key=KEY) == {"title": "Ü"}
+    assert nanobot.ask("list") == [KEY]
+
+
+@asynchronous
+async def test_we_load_what_nanobot_wrote(nanobot):
+    """With every field that it keeps; and what it wrote is not touched by reading it."""
+    nanobot.ask("say", key=KEY, role="user", content="a é")
+    nanobot.ask("say", key=KEY, role="assistant", content="b", extra={"tools_used": ["look"]})
+    (path,) = files_of(nanobot)
+    before = path.read_bytes()
+
+    async with open_store(nanobot.url) as store:
+        assert await texts(store) == ["a é", "b"]
+        record = await store.tenant().load(KEY)
+        rows = await store.tenant().read(record.id)
+        assert rows[1].entry.extra["tools_used"] == ("look",)
+        assert (await store.tenant().verify()).problems == ()
+
+    assert path.read_bytes() == before
+
+
+@asynchronous
+async def test_fifty_turns_by_turns(nanobot):
+    """Nanobot is started anew between: each sees everything that the other said, and nothing is
+    there twice."""
+    said = []
+    async with open_store(nanobot.url) as store:
+        record = await store.tenant().create(Record(key=KEY))
+        for turn in range(TURNS):
+            if turn % 2:
+                nanobot.ask("start")
+                for role in ("user", "assistant"):
+                    said.append(f"{role} of nanobot {turn} ü")
+                    nanobot.ask("say", key=KEY, role=role, content=said[-1])
+            else:
+                said += [f"ours {turn} é", f"answer {turn} 北京"]
+                messages = [Message.user(said[-2]), Call(model="m"), Message.assistant(said[-1])]
+                await store.tenant().append(record.id, messages)
+            nanobot.ask("start")
+            assert contents(nanobot.ask("messages", key=KEY)) == said
+            assert await texts(store) == said
+        assert (await store.tenant().verify()).problems == ()
+
+
+@asynchronous
+async def test_a_live_nanobot_drops_nothing_for_good(nanobot):
+    """It saves from its cache. What we said meanwhile is put back in front of what it added."""
+    async with open_store(nanobot.url) as store:
+        record = await store.tenant().create(Record(key=KEY), [Message.user("a")])
+        nanobot.ask("start")
+        assert contents(nanobot.ask("messages", key=KEY)) == ["a"]
+        await store.tenant().append(record.id, [Message.assistant("b")])
+        nanobot.ask("say", key=KEY, role="user", content="c")
+
+        assert await texts(store) == ["a", "b", "c"]
+
+        nanobot.ask("say", key=KEY, role="assistant", content="d")  # it still has not seen "b"
+        assert await texts(store) == ["a", "b", "c", "d"]
+        nanobot.ask("start")
+        assert contents(nanobot.ask("messages", key=KEY)) == ["a", "b", "c", "d"]
+
+
+@asynchronous
+async def test_a_conversation_that_it_begins_anew(nanobot):
+    """Its `/new` leaves what was said on the old branch."""
+    async with open_store(nanobot.url) as store:
+        await store.tenant().create(Record(key=KEY), [Message.user("a"), Message.assistant("b")])
+        nanobot.ask("start")
+        nanobot.ask("new", key=KEY)
+        nanobot.ask("say", key=KEY, role="user", content="fresh")
+
+        assert await texts(store) == ["fresh"]
+
+        assert await texts(store, "main") == ["a", "b"]
+        nanobot.ask("start")
+        assert contents(nanobot.ask("messages", key=KEY)) == ["fresh"]
+
+
+@asynchronous
+async def test_what_it_deletes_is_gone(nanobot):
+    """A session is deleted by removing its file."""
+    async with open_store(nanobot.url) as store:
+        await store.tenant().create(Record(key=KEY), [Message.user("a")])
+        for path in files_of(nanobot):
+            path.unlink()
+
+        with pytest.raises(SessionNotFound):
+            await store.tenant().load(KEY)
