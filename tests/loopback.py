@@ -6,12 +6,14 @@
 
 An answer is bytes to send, or an async function of the connection and the request. Answers are
 given in turn, the last one again when they run out. Bytes end the connection unless they hold a
-length.
+length, and so does a function unless it returns KEEP.
 """
 
 import asyncio
 import json
 from typing import NamedTuple
+
+KEEP = "keep"
 
 
 class Asked(NamedTuple):
@@ -71,7 +73,8 @@ class Loopback:
                 self.requests.append(asked)
                 answer = self.answers[at]
                 if callable(answer):
-                    await answer(Connection(self, reader, writer), asked)
+                    if await answer(Connection(self, reader, writer), asked) == KEEP:
+                        continue
                     break
                 writer.write(answer)
                 await writer.drain()

@@ -14,9 +14,10 @@ from holdfast import Message
 from holdfast.errors import ProviderError
 from holdfast.providers.anthropic import AnthropicWire
 from holdfast.providers.google import GoogleWire
+from holdfast.providers.ollama import OllamaWire
 from holdfast.providers.openai_chat import OpenAIChatWire
 from holdfast.providers.openai_responses import OpenAIResponsesWire
-from holdfast.providers.stream import EventStream
+from holdfast.providers.stream import EventStream, LineStream
 from holdfast.testing import validators
 
 WIRES = {
@@ -24,6 +25,7 @@ WIRES = {
     "openai-chat": OpenAIChatWire("gpt-5"),
     "openai-responses": OpenAIResponsesWire("gpt-5"),
     "google": GoogleWire("gemini-3-pro-preview"),
+    "ollama": OllamaWire("qwen3"),
 }
 HI = Message.user("Hello.")
 
@@ -214,6 +216,27 @@ ANSWERS = {
             "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 9},
         },
     ],
+    "ollama": [
+        {"model": "x", "message": {"role": "assistant", "thinking": "hm"}, "done": False},
+        {"model": "x", "message": {"role": "assistant", "content": "Turin"}, "done": False},
+        {
+            "model": "x",
+            "message": {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [{"id": "c1", "function": {"name": "look", "arguments": {"a": 1}}}],
+            },
+            "done": False,
+        },
+        {
+            "model": "x",
+            "message": {"role": "assistant", "content": ""},
+            "done": True,
+            "done_reason": "stop",
+            "prompt_eval_count": 5,
+            "eval_count": 9,
+        },
+    ],
 }
 
 _ODD = (
@@ -277,6 +300,8 @@ def _change(random: Random, events, at):
 
 
 def streamed(api, events) -> bytes:
+    if WIRES[api].framing == "lines":
+        return "".join(f"{json.dumps(event)}\n" for event in events).encode()
     lines = []
     for event in events:
         name = event.get("type") if isinstance(event, dict) else None
@@ -289,10 +314,11 @@ def check(api, data: bytes):
     """Read a stream; whatever it holds. The answer, if it was complete."""
     wire = WIRES[api]
     answer = wire.answer(wire.ask([HI], stream=True))
-    reader, stream = wire.reader(answer), EventStream()
+    is_lines = wire.framing == "lines"
+    reader, stream = wire.reader(answer), LineStream() if is_lines else EventStream()
     try:
-        for name, event in stream.feed(data):
-            reader.feed(name, event)
+        for item in stream.feed(data):
+            reader.feed("message", item) if is_lines else reader.feed(*item)
         stream.finish()
         reader.finish(stream.left_over)
         response = answer.response() if reader.is_complete else answer.partial()

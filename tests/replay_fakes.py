@@ -16,7 +16,12 @@ from holdfast.testing.replay import readings
 from holdfast.testing.replay.recordings import WIRES
 from holdfast.testing.replay.refused import expected
 
-VENDOR = {"anthropic": "anthropic", "google": "google"}
+VENDOR = {
+    "anthropic": "anthropic",
+    "google": "google",
+    "code-assist": "antigravity",
+    "ollama": "ollama",
+}
 
 
 @dataclass
@@ -71,7 +76,7 @@ class Right:
             first, *more = signatures or [None]
             parts.append(Thinking(reading.thinking, first))
             parts += [Thinking("", each) for each in more]
-        elif self.wire == "google":
+        elif self.wire in ("google", "code-assist"):
             first, *more = signatures or [None]
             if reading.thinking:
                 parts.append(Thinking(reading.thinking))
@@ -323,6 +328,10 @@ def google_body(conversation):
     return body
 
 
+def code_assist_body(conversation):
+    return {"model": model_of(conversation), "request": google_body(conversation)}
+
+
 def google_tool(tool):
     raw = declared(tool)
     schema = raw.pop("parameters")
@@ -348,9 +357,38 @@ def google_part(part, calls):
     return {"inlineData": {"mimeType": part.media_type or "image/png", "data": b64(part.data)}}
 
 
+def ollama_body(conversation):
+    system = [{"role": "system", "content": conversation.system}] if conversation.system else []
+    messages = system + [ollama_message(message) for message in conversation.messages]
+    body = {"model": model_of(conversation), "messages": messages}
+    if conversation.tools:
+        body["tools"] = [{"type": "function", "function": declared(t)} for t in conversation.tools]
+    return body
+
+
+def ollama_message(message):
+    parts = parts_of(message)
+    raw = {"role": message.role.value, "content": message.text or ""}
+    if thinking := "".join(part.text for part in parts if isinstance(part, Thinking)):
+        raw["thinking"] = thinking
+    if images := [b64(part.data) for part in parts if isinstance(part, Image) and part.data]:
+        raw["images"] = images
+    if message.tool_call_id:
+        raw |= {"tool_call_id": message.tool_call_id, "tool_name": message.name}
+    if message.calls:
+        calls = [(call, readings.base.parsed(call.arguments)) for call in message.calls]
+        raw["tool_calls"] = [
+            {"id": c.id, "function": {"name": c.name, "arguments": a if type(a) is dict else {}}}
+            for c, a in calls
+        ]
+    return raw
+
+
 BODIES = {
     "anthropic": anthropic_body,
     "openai-chat": chat_body,
     "openai-responses": responses_body,
     "google": google_body,
+    "code-assist": code_assist_body,
+    "ollama": ollama_body,
 }

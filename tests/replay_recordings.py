@@ -22,9 +22,11 @@ def sse(*events, done=False, named=False):
 
 
 def exchange(api, path, request, response, status=200):
-    is_sse = isinstance(response, str)
-    kind = {"sse": response} if is_sse else {"body": response}
-    media_type = "text/event-stream" if is_sse else "application/json"
+    framing = "ndjson" if api == "ollama-chat" else "sse"
+    is_stream = isinstance(response, str)
+    kind = {framing: response} if is_stream else {"body": response}
+    media_type = {"sse": "text/event-stream", "ndjson": "application/x-ndjson"}[framing]
+    media_type = media_type if is_stream else "application/json"
     return {
         "api": api,
         "request": {"method": "POST", "path": path, "headers": {}, "body": request},
@@ -373,11 +375,95 @@ def google(stream=False):
     )
 
 
+# ---- Code Assist ----
+
+
+def wrapped(answer, **beside):
+    return {"response": answer, "traceId": "trace-1", **beside}
+
+
+def code_assist(stream=False):
+    def asked(request):
+        return {"model": "gemini-x", "project": "p", "user_prompt_id": "1", "request": request}
+
+    path = "/v1internal:generateContent"
+    api, answer = "code-assist-generate", wrapped(google_answer(GOOGLE_PARTS))
+    if stream:
+        api, path = "code-assist-stream", "/v1internal:streamGenerateContent?alt=sse"
+        answer = sse(*map(wrapped, google_stream())).replace("\n", "\r\n")
+    last = wrapped(google_answer([{"text": "Sun."}]))
+    return made(
+        "code-assist",
+        exchange(api, path, asked(GOOGLE_ASKED), answer),
+        exchange("code-assist-generate", path, asked(GOOGLE_NEXT), last),
+    )
+
+
+# ---- Ollama ----
+
+OLLAMA_CALL = {"id": "call_1", "function": {"name": "weather", "arguments": json.loads(ARGUMENTS)}}
+OLLAMA_SAID = {
+    "role": "assistant",
+    "content": "One moment…",
+    "thinking": "I look it up.",
+    "tool_calls": [OLLAMA_CALL],
+}
+OLLAMA_END = {
+    "done": True,
+    "done_reason": "stop",
+    "prompt_eval_count": 15,
+    "prompt_eval_cached_count": 3,
+    "eval_count": 7,
+}
+OLLAMA_ASKED = {
+    "model": "qwen-x",
+    "messages": [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Will it rain in Turin?"},
+    ],
+    "tools": [{"type": "function", "function": {"name": "weather", "parameters": SCHEMA}}],
+}
+OLLAMA_RESULT = {
+    "role": "tool",
+    "content": "It will.",
+    "tool_name": "weather",
+    "tool_call_id": "call_1",
+}
+OLLAMA_NEXT = {
+    **OLLAMA_ASKED,
+    "messages": [*OLLAMA_ASKED["messages"], OLLAMA_SAID, OLLAMA_RESULT],
+}
+
+
+def ollama_line(message, **more):
+    said = {"role": "assistant", "content": "", **message}
+    return {"model": "qwen-x", "created_at": "now", "message": said, "done": False, **more}
+
+
+def ollama_stream():
+    pieces = [{"thinking": "I look "}, {"thinking": "it up."}, {"content": "One "}]
+    pieces += [{"content": "moment…"}, {"tool_calls": [OLLAMA_CALL]}]
+    lines = [*map(ollama_line, pieces), ollama_line({}, **OLLAMA_END)]
+    return "".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in lines)
+
+
+def ollama(stream=False):
+    path, last = "/api/chat", ollama_line({"content": "Sun."}, **OLLAMA_END)
+    first = ollama_stream() if stream else ollama_line(OLLAMA_SAID, **OLLAMA_END)
+    return made(
+        "ollama",
+        exchange("ollama-chat", path, OLLAMA_ASKED, first),
+        exchange("ollama-chat", path, OLLAMA_NEXT, last),
+    )
+
+
 ALL = {
     "anthropic": anthropic,
     "openai-chat": openai_chat,
     "openai-responses": openai_responses,
     "google": google,
+    "code-assist": code_assist,
+    "ollama": ollama,
 }
 STREAMS = {
     **{wire: lambda make=make: make(stream=True) for wire, make in ALL.items()},

@@ -1,4 +1,4 @@
-"""The local model as a provider; and its server as a real one for the adapters of two vendors.
+"""The local model as a provider; and its server as a real one for the adapters of three vendors.
 
 Nothing here asks whether an answer is right. What is streamed, cancelled, refused and counted is.
 """
@@ -193,6 +193,8 @@ def server():
 VENDORS = {
     "anthropic": lambda address: (f"anthropic:{NAME}", {"base_url": address}),
     "chat": lambda address: (f"openai:{NAME}", {"base_url": f"{address}/v1", "api": "chat"}),
+    # It speaks the API that is like Anthropic's, as Ollama does, and nothing else of Ollama's.
+    "ollama": lambda address: (f"ollama:{NAME}", {"base_url": address}),
 }
 
 
@@ -295,3 +297,17 @@ def test_calls_and_results_of_the_history_are_words():
     assert body["messages"][1]["content"].startswith('[{"name": "look", "arguments": {"a": 1}}')
     assert "gave back] 1" in body["messages"][2]["content"]
     assert "x failed] no" in body["messages"][2]["content"]
+
+
+@pytest.mark.parametrize("offered", [(), (WEATHER,)], ids=["no tools", "tools"])
+def test_words_that_stood_beside_a_call_are_told_with_it(offered):
+    """Another vendor's model said something and called a tool in one message: both are shown."""
+    wire = LocalWire(NAME)
+    look = ToolCall(id="c", name="look", arguments="{}")
+    said = Message.assistant('I "look".', [look], model="other:model")
+
+    body = wire.to_wire(wire.ask([HI, said, Message.tool("1", "c")], None, offered))
+
+    words, _, called = body["messages"][-2]["content"].partition("\n\n")
+    assert words == ('{"answer": "I \\"look\\"."}' if offered else 'I "look".')
+    assert called == '{"name": "look", "arguments": {}}'

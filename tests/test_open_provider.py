@@ -16,16 +16,22 @@ from holdfast.errors import AuthError, InvalidInput
 from holdfast.messages import Message
 from holdfast.parts import Image, Text
 from holdfast.providers import Provider, open_provider
+from holdfast.providers.github_copilot import CopilotProvider
+from holdfast.providers.github_provider import GitHubProvider
 from holdfast.providers.local.provider import LocalProvider
+from holdfast.providers.ollama_provider import OllamaProvider
 from loopback import Loopback, whole
 
 CANARY = "sk-hunter2-canary"
 ASKED = [Message.user("Hello.")]
 VENDORS = {"anthropic": "claude-sonnet-4-5", "google": "gemini-2.5-pro", "openai": "gpt-5"}
+# Those who sell the models of others are here too, of which nothing is known of prices.
+ALL = VENDORS | {"github": "openai/gpt-4.1", "antigravity": "gemini-2.5-pro"}
 VARIABLES = (
     *("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
     *("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"),
-    *("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT"),
+    *("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", "GITHUB_TOKEN"),
+    *("GITHUB_COPILOT_TOKEN_FILE", "ANTIGRAVITY_ACCOUNTS", "OLLAMA_HOST", "OLLAMA_API_KEY"),
 )
 
 
@@ -78,11 +84,12 @@ def test_a_model_whose_name_would_lead_elsewhere_is_refused(model):
 
 
 def test_an_unknown_vendor_is_told_the_known_ones():
-    with pytest.raises(InvalidInput, match=r"'antropic'.*anthropic, google, local, openai"):
+    known = "anthropic, antigravity, claude-cli, github, google, local, ollama, openai"
+    with pytest.raises(InvalidInput, match=rf"'antropic'.*{known}"):
         open_provider("antropic:claude-sonnet-4-5")
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", ALL)
 def test_an_unknown_option_is_told_the_known_ones(vendor):
     with pytest.raises(InvalidInput, match=r"'apikey'.*api_key, .*base_url, .*client"):
         open_provider(f"{vendor}:x", apikey=CANARY)
@@ -102,6 +109,7 @@ def test_an_option_of_the_wire_reaches_it():
     [
         *(("anthropic", "ANTHROPIC_API_KEY"), ("openai", "OPENAI_API_KEY")),
         *(("google", "GEMINI_API_KEY"), ("google", "GOOGLE_API_KEY")),
+        ("github", "GITHUB_TOKEN"),
     ],
 )
 def test_a_missing_key_names_its_variable(vendor, variable):
@@ -119,6 +127,7 @@ def test_a_missing_key_names_its_variable(vendor, variable):
         ("openai", "OPENAI_API_KEY", "authorization", f"Bearer {CANARY}"),
         ("google", "GEMINI_API_KEY", "x-goog-api-key", CANARY),
         ("google", "GOOGLE_API_KEY", "x-goog-api-key", CANARY),
+        ("github", "GITHUB_TOKEN", "authorization", f"Bearer {CANARY}"),
     ],
 )
 def test_a_key_of_the_environment_goes_into_its_header(
@@ -132,7 +141,7 @@ def test_a_key_of_the_environment_goes_into_its_header(
     assert CANARY not in asked.path + asked.body.decode()
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", ALL)
 def test_a_server_on_this_machine_needs_no_key(vendor):
     asked = asked_of(f"{vendor}:x")
 
@@ -338,10 +347,39 @@ def test_opening_a_provider_loads_its_own_module_and_no_client(vendor):
         f"import holdfast\nholdfast.open_provider('{vendor}:{VENDORS[vendor]}', api_key='x')"
     )
 
-    ours = {name.split(".")[2] for name in modules if name.startswith("holdfast.providers.")}
+    ours = modules_of_vendors(modules)
     assert {name for name in VENDORS if f"{name}_provider" in ours} == {vendor}
     assert not [name for name in ours for other in VENDORS if other != vendor and other in name]
     assert not modules & HTTP
+
+
+@pytest.mark.parametrize("path", ["models", "copilot"])
+def test_opening_a_path_of_github_loads_what_it_needs_and_no_client(path):
+    modules = loaded(
+        f"import holdfast\nholdfast.open_provider('github:x', api_key='x', path='{path}')"
+    )
+
+    assert not modules & HTTP
+    assert ("holdfast.providers.github_copilot" in modules) == (path == "copilot")
+    assert not {f"holdfast.providers.{name}_provider" for name in VENDORS} & modules
+
+
+def modules_of_vendors(modules):
+    return {name.split(".")[2] for name in modules if name.startswith("holdfast.providers.")}
+
+
+def test_ollama_is_a_small_variation_of_anthropic():
+    """S2-94: opening it loads that wire, no other vendor's provider, and no client."""
+    modules = loaded("import holdfast\nholdfast.open_provider('ollama:qwen3')")
+
+    ours = modules_of_vendors(modules)
+    assert {"ollama_messages", "anthropic", "anthropic_reader"} <= ours
+    assert {name for name in ours if name.endswith("_provider")} == {
+        "http_provider",
+        "ollama_provider",
+        "wire_provider",
+    }
+    assert "ollama" not in ours and not modules & HTTP
 
 
 def test_the_probe_sees_a_client():
@@ -352,7 +390,7 @@ def test_the_probe_sees_a_client():
 
 
 KINDS = [type(open_provider(f"{vendor}:{VENDORS[vendor]}")) for vendor in VENDORS]
-KINDS += [Provider, LocalProvider]
+KINDS += [Provider, LocalProvider, GitHubProvider, CopilotProvider, OllamaProvider]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -377,7 +415,7 @@ def test_a_provider_has_what_the_design_names():
 
     assert public == {
         *("name", "complete", "count_tokens", "context_limit", "output_limit", "list_models"),
-        *("verify", "close"),
+        *("verify", "close", "preflight"),
     }
 
 
@@ -395,24 +433,24 @@ def test_to_complete_is_all_that_a_provider_has_to_do():
     assert rendering == ["prepare.py"]
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", ALL)
 def test_a_message_of_parts_goes_the_same_way_as_text(vendor):
     """S2-70: words and a picture, among other messages."""
     picture = b"\x89PNG\r\n\x1a\n...."
     said = Message.user([Text("What is this?"), Image(data=picture, media_type="image/png")])
 
-    asked = asked_of(f"{vendor}:{VENDORS[vendor]}", messages=[*ASKED, said])
+    asked = asked_of(f"{vendor}:{ALL[vendor]}", messages=[*ASKED, said])
 
     assert b"Hello." in asked.body and b"What is this?" in asked.body
     assert b64encode(picture) in asked.body
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", ALL)
 def test_opening_and_asking_leave_the_environment_as_it_is(vendor):
     """B44: it belongs to all sessions of the process."""
     before = dict(os.environ)
 
-    asked_of(f"{vendor}:{VENDORS[vendor]}", api_key=CANARY)
+    asked_of(f"{vendor}:{ALL[vendor]}", api_key=CANARY)
 
     assert dict(os.environ) == before
 

@@ -226,7 +226,7 @@ def test_a_name_that_google_does_not_allow_is_fitted():
 
 
 def test_signatures_go_back_on_the_parts_they_came_on():
-    """S2-85, B25, B40: to the model that gave them."""
+    """S2-85, S2-115, B25, B40: to the model that gave them."""
     said = Message.assistant(
         [
             Thinking("hm", SIGNATURE),

@@ -23,10 +23,13 @@ from holdfast.errors import (
 )
 from holdfast.history import History
 from holdfast.messages import Message, Stop
+from holdfast.providers.address import Address
+from holdfast.providers.attempts import SameAttempts
+from holdfast.providers.credentials import Secret
 from holdfast.providers.pipe import Timeouts
 from holdfast.usage import Prices, Usage
 from loopback import Loopback, chunked, in_turn, until_closed, whole
-from simple_wire import simple
+from simple_wire import SimpleProvider, SimpleWire, simple
 
 CANARY = "sk-hunter2-canary"
 PLAIN = "correct horse battery".replace(" ", "-")  # nothing about it looks like a key
@@ -279,6 +282,64 @@ def test_tries_are_bounded_by_the_option():
     _, server = failed(Overloaded, answer, options={"tries_max": 2})
 
     assert len(server.requests) == 2
+
+
+class Stale(SameAttempts):
+    """Asks with a stale key first, and with a good one when that was refused, once."""
+
+    key = "stale"
+
+    async def next(self):
+        return self._provider.signed(self._outgoing, Secret(self.key))
+
+    async def amended(self, error):
+        was, self.key = self.key, "good"
+        error.detail += f" ({was})"
+        return error.status == 401 and was == "stale"
+
+
+class TwoKeys(SimpleProvider):
+    def attempts(self, outgoing):
+        return Stale(self, outgoing)
+
+
+def with_two_keys(*answers, **options):
+    async def main():
+        async with Loopback(*answers) as server:
+            provider = TwoKeys(SimpleWire("small"), Address(server.url), **options)
+            heard = []
+            try:
+                outcome = await provider.complete(ASKED, on_chunk=heard.append)
+            except Exception as error:
+                outcome = error
+            await provider.close()
+            return outcome, heard, [asked.headers["authorization"] for asked in server.requests]
+
+    return run(main())
+
+
+NO = {"error": {"message": "no"}}
+
+
+def test_a_vendor_may_send_something_else_at_the_next_try():
+    """Whatever the error was: a refused key is not mended by waiting, and by another key it is."""
+    response, _, keys = with_two_keys(whole(NO, status=401), chunked(STREAM))
+    error, _, twice = with_two_keys(whole(NO, status=401))
+    once, _, one = with_two_keys(whole(NO, status=401), tries_max=1)
+
+    assert response.text == "Hello, Ada."
+    assert keys == twice == ["Bearer stale", "Bearer good"]
+    assert type(error) is AuthError and "no (good)" in str(error) and "no (good)" in error.args
+    assert type(once) is AuthError and one == ["Bearer stale"]
+
+
+def test_another_key_does_not_begin_an_answer_again():
+    broken = chunked(events({"text": "Hel"}, {"error": {"type": "authentication_error"}}))
+
+    error, heard, keys = with_two_keys(broken, chunked(STREAM))
+
+    assert type(error) is AuthError
+    assert heard == ["Hel"] and keys == ["Bearer stale"]
 
 
 def test_nothing_is_tried_again_once_output_was_shown():

@@ -404,6 +404,26 @@ def test_how_hard_to_think(dialect, thinking, expected):
     assert {name: body.get(name) for name in expected} == expected
 
 
+@pytest.mark.parametrize(
+    ("model", "dialect", "names"),
+    [
+        ("gpt-4.1", OPENAI, {"temperature"}),
+        ("gpt-5-mini", OPENAI, {"reasoning_effort"}),
+        ("o3", AZURE, {"reasoning_effort"}),
+        ("my-deployment", AZURE, {"temperature", "reasoning_effort"}),
+        ("gpt-4.1", UNKNOWN, {"temperature", "reasoning_effort"}),
+    ],
+)
+def test_a_model_is_asked_only_for_what_it_takes(model, dialect, names):
+    """In a conversation whose models are swapped, the settings are of another one: OpenAI refuses
+    a temperature for models that reason, and an effort for those that do not."""
+    asked = Settings(temperature=0.5, thinking="low")
+
+    body = sent(HI, dialect=dialect, model=model, settings=asked)
+
+    assert body.keys() & {"temperature", "reasoning_effort"} == names
+
+
 def test_settings_of_the_answer():
     asked = Settings(temperature=0.5, max_tokens=9)
 

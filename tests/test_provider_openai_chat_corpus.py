@@ -17,6 +17,7 @@ from holdfast.providers.openai_chat import OpenAIChatWire
 from holdfast.providers.openai_chat_dialect import (
     AZURE,
     DEEPSEEK,
+    GITHUB,
     MISTRAL,
     OPENAI,
     PERPLEXITY,
@@ -34,7 +35,7 @@ FOLDERS = ("openai-chat", "openai-compatible", "azure-openai", "github-models")
 DIALECTS = {
     "openai-chat": OPENAI,
     "azure-openai": AZURE,
-    "github-models": AZURE,
+    "github-models": GITHUB,
     "openrouter": ROUTER,
     "vercel-gateway": ROUTER,
     "deepseek": DEEPSEEK,

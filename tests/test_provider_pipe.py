@@ -9,6 +9,7 @@ import pytest
 
 from bad_inputs import run
 from holdfast.errors import ConnectionFailed, InvalidInput, ProtocolError
+from holdfast.providers import pipe
 from holdfast.providers.credentials import Headers, Secret
 from holdfast.providers.pipe import Pipe, Request, Timeouts
 from loopback import Loopback, chunked, in_turn, until_closed, whole
@@ -377,3 +378,13 @@ def test_a_request_shows_no_value_of_a_header():
 
     assert "hunter2" not in repr(request)
     assert "x-api-key" in repr(request)
+
+
+def test_certificates_are_loaded_once_for_all_clients(monkeypatch):
+    """Loading them takes longer than all else; those of other files are others."""
+    first = pipe._certificates(True)
+
+    assert pipe._certificates(True) is first
+    assert pipe._certificates(False) is not first
+    monkeypatch.setenv("SSL_CERT_DIR", "/nowhere")
+    assert pipe._certificates(True) is not first

@@ -80,7 +80,10 @@ def test_names_and_ids_are_fitted_in_calls_results_and_places_alike():
     assert called.id == result.tool_call_id == sent.content[0].id
     assert re.fullmatch("[A-Za-z0-9_-]+", called.id)
     assert outcome.names == {"fs_read": "fs.read"}
-    assert "refitted" in whats(outcome)
+    assert [(each.what, each.part, each.became) for each in outcome.repairs] == [
+        ("refitted", "id", called.id),
+        ("refitted", "name", "fs_read"),
+    ]
 
 
 def test_names_are_those_of_one_conversation():
@@ -117,6 +120,20 @@ def test_system_messages_go_into_the_instruction_where_there_is_no_such_role():
 
     assert outcome.system == "Be.\n\nBe kind.\n\nBe brief."
     assert outcome.messages == [HI]
+    assert [(each.what, each.part) for each in outcome.repairs] == [("recast", "system")] * 2
+
+
+def test_what_an_instruction_cannot_hold_is_told():
+    """It holds words alone: a picture in a system message is not shown there."""
+    said = Message.system([Text("Look."), Image(data=b"\x89PNG")])
+
+    outcome = prepared(said, HI)
+
+    assert outcome.system == "Look."
+    assert [(each.what, each.part) for each in outcome.repairs] == [
+        ("recast", "system"),
+        ("not shown", "image"),
+    ]
 
 
 def test_system_messages_stay_where_there_is_such_a_role():
@@ -135,7 +152,7 @@ def test_the_user_has_the_first_and_the_last_word(messages):
     assert outcome.messages[0].role is outcome.messages[-1].role is Role.USER
     assert {each.content for each in outcome.messages if each.role is Role.USER} == {CONTINUE}
     assert all(each.synthetic for each in outcome.messages if each.role is Role.USER)
-    assert set(whats(outcome)) == {"continued"}
+    assert set(whats(outcome)) - {"recast"} == {"continued"}
     assert prepared(*messages).messages == outcome.messages or messages == ()
 
 
@@ -199,6 +216,22 @@ def test_thinking_whose_prefix_has_changed_is_stripped(changed):
     )
 
 
+def test_a_system_message_that_comes_late_changes_what_thinking_was_signed_under():
+    """It is told in the system instruction, in front of all that was signed before it came. One
+    that was there from the beginning is no change."""
+    early = Message.system("Be kind.")
+    prefix = prepared(early, HI, system="Be.").prefix
+    said = (early, HI, thought(prefix=prefix))
+
+    kept = prepared(*said, BYE, system="Be.")
+    outcome = prepared(*said, Message.system("Be brief."), BYE, system="Be.")
+
+    assert "stripped" not in whats(kept) and "stripped" in whats(outcome)
+    again = thought(prefix=outcome.prefix, text="Rome.")
+    later = prepared(*said, Message.system("Be brief."), BYE, again, HI, system="Be.")
+    assert [each.message_id for each in later.repairs if each.what == "stripped"] == [said[2].id]
+
+
 def test_exactly_the_blocks_behind_the_change_are_stripped():
     """What stood before an edit was signed under a prefix that is still there."""
     first = thought(prefix=prepared(HI).prefix)
@@ -252,6 +285,8 @@ def test_signatures_and_opaque_blocks_are_for_their_own_model():
     assert own.messages[1].tool_calls == (call,)
     assert other.messages[1].content == (Text("a"),)
     assert other.messages[1].tool_calls[0].signature is None
+    assert [each.part for each in own.repairs] == ["opaque"]
+    assert [each.part for each in other.repairs] == ["signature", "opaque", "opaque", "signature"]
 
 
 # Content
@@ -267,6 +302,21 @@ def test_media_that_the_target_does_not_take_is_named_in_its_place():
     assert first is picture and last == Text("look")
     assert "file" in second.text and "image" in third.text
     assert whats(outcome) == ["not shown", "not shown"]
+
+
+def test_a_result_that_failed_is_words_where_nothing_else_is_taken():
+    """Anthropic refuses a picture in a result that is an error; others take it."""
+    call = ToolCall(id="c1", name="look", arguments="{}")
+    failed = Message.tool([Text("no"), Image(data=b"\x89PNG")], "c1", is_error=True)
+    said = (HI, Message.assistant(None, [call]), failed)
+
+    strict = prepared(*said, wire=Wire(RULES._replace(takes_in_failure=False)))
+
+    assert [part.text for part in strict.messages[-1].content] == [
+        "no",
+        "[image that this model is not shown]",
+    ]
+    assert prepared(*said).messages[-1].content == failed.content
 
 
 @pytest.mark.parametrize(
@@ -338,6 +388,15 @@ def test_a_window_is_pickled_without_what_was_made_of_it():
     again = pickle.loads(pickle.dumps(shown))
 
     assert again == shown and type(again) is type(shown) and again.made == {}
+    assert again.repairs == shown.repairs
+
+
+def test_what_was_done_to_a_window_is_told_by_whoever_prepares_it():
+    call = ToolCall(id="c1", name="look", arguments="{}")
+
+    shown = render([HI, Message.assistant(None, [call])]).messages
+
+    assert whats(prepare(Wire(), shown, None, ())) == ["unanswered"]
 
 
 @pytest.mark.parametrize("seed", range(300))

@@ -97,6 +97,7 @@ def test_nothing_else_is(error, clock):
 
 
 def test_the_bound_doubles_and_the_fifth_failure_is_the_last(clock):
+    """S2-62."""
     retries = longest(clock)
 
     waits = [retries.wait_s(Overloaded()) for _ in range(TRIES_MAX + 1)]
@@ -104,7 +105,20 @@ def test_the_bound_doubles_and_the_fifth_failure_is_the_last(clock):
     assert waits == [1.0, 2.0, 4.0, 8.0, None, None]
 
 
+def test_what_was_amended_is_tried_at_once_whatever_the_error_was(clock):
+    """Within the same limits: so many tries, so many seconds, and no output shown."""
+    retries = longest(clock)
+    waits = [retries.wait_s(AuthError("x"), is_amended=True) for _ in range(TRIES_MAX + 1)]
+    late = longest(clock)
+    clock.now_s += 61
+
+    assert waits == [0.0, 0.0, 0.0, 0.0, None, None]
+    assert late.wait_s(RateLimited(), is_amended=True) is None
+    assert longest(clock).wait_s(RateLimited(), is_amended=True, has_output=True) is None
+
+
 def test_the_bound_ends_somewhere(clock):
+    """S2-62."""
     retries = longest(clock, tries_max=3_000, total_s_max=1e9)
 
     waits = [retries.wait_s(Overloaded()) for _ in range(2_000)]
@@ -127,6 +141,7 @@ def test_a_wait_may_be_anything_from_zero_up_to_its_bound(clock):
 
 
 def test_the_service_is_not_asked_sooner_than_it_wishes(clock):
+    """S2-62."""
     retries = Retries(clock=clock, draw=lambda: 0.0)
 
     assert retries.wait_s(RateLimited(retry_after_s=7.5)) == 7.5

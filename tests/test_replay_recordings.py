@@ -31,8 +31,9 @@ def test_the_wire_is_told_by_the_api():
     assert wire("openai-compatible", "chat-completions") == ("openai-chat", None)
     assert wire("google", "stream-generate-content-vertex") == ("google", None)
     assert wire("google", "count-tokens-vertex") == (None, "not a model call")
-    assert wire("ollama", "chat-completions") == ("openai-chat", "not built yet")
-    assert wire("claude-cli", "claude-cli-stream-json") == (None, "not built yet")
+    assert wire("code-assist", "code-assist-stream") == ("code-assist", None)
+    assert wire("ollama", "ollama-chat") == ("ollama", None)
+    assert wire("claude-cli", "claude-cli-stream-json") == ("claude-cli", None)
 
 
 def test_the_bytes_are_those_that_were_sent():

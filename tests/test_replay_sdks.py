@@ -12,9 +12,11 @@ import pytest
 
 import replay_recordings as ours
 from holdfast.testing.replay import readings, sdks
-from holdfast.testing.replay.recordings import WIRES, read_folder
+from holdfast.testing.replay.recordings import CLAUDE_CLI, CODE_ASSIST, WIRES, read_folder
 
 pytestmark = pytest.mark.usefixtures("uncovered")
+
+HAVE_SDK = [wire for wire in WIRES if wire not in (CODE_ASSIST, CLAUDE_CLI)]
 
 ROOT = Path(__file__).parent.parent
 CORPUS = Path(os.environ.get("HOLDFAST_CORPUS") or ROOT.parent / "shared" / "corpus")
@@ -36,8 +38,20 @@ OTHERWISE = {
 }
 
 
+LEAST = {"ollama": 25}  # of so many recordings, where there are not a hundred
+
+
+def own_reading(exchange):
+    """Without what an SDK has no place for: Ollama's knows no ids of calls, and no cache."""
+    reading = readings.read(exchange)
+    if exchange.wire != "ollama":
+        return reading
+    calls = tuple(call._replace(id=None) for call in reading.calls)
+    return reading._replace(calls=calls, usage=reading.usage.replace(cache_read=None))
+
+
 def why_not(exchange):
-    if exchange.is_stream and not exchange.is_sse:
+    if exchange.is_stream and not (exchange.is_sse or exchange.is_lines):
         return "the SDK asks for events, and cannot read the array"
     return next((why for name, why in OTHERWISE.items() if name in exchange.file), None)
 
@@ -48,18 +62,18 @@ def sdk_reading(exchange):
         return sdks.read(exchange)
 
 
-@pytest.mark.parametrize("name", [*ours.ALL, *(f"{wire} stream" for wire in ours.ALL)])
+@pytest.mark.parametrize("name", [*HAVE_SDK, *(f"{wire} stream" for wire in HAVE_SDK)])
 def test_our_own_recordings_are_read_alike(name):
     wire, _, stream = name.partition(" ")
     if reason := sdks.missing(wire):
         pytest.skip(reason)
     exchange = ours.ALL[wire](stream=bool(stream)).exchanges[0]
 
-    assert sdks.differences(readings.read(exchange), sdk_reading(exchange)) == []
+    assert sdks.differences(own_reading(exchange), sdk_reading(exchange)) == []
 
 
 @needs_traffic
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", HAVE_SDK)
 def test_recorded_answers_are_read_alike(wire, subtests):
     if reason := sdks.missing(wire):
         pytest.skip(reason)
@@ -68,7 +82,7 @@ def test_recorded_answers_are_read_alike(wire, subtests):
     for exchange in exchanges:
         if exchange.wire != wire or exchange.why_not or why_not(exchange):
             continue
-        reading = readings.read(exchange)
+        reading = own_reading(exchange)
         if reading.error or reading.is_blocked:
             continue
         with subtests.test(name=exchange.name):
@@ -82,7 +96,7 @@ def test_recorded_answers_are_read_alike(wire, subtests):
             assert sdks.differences(reading, sdk) == []
             alike += 1
 
-    assert alike > 100
+    assert alike >= LEAST.get(wire, 100)
     assert otherwise < 12
 
 

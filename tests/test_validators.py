@@ -542,11 +542,249 @@ GOOGLE_CASES = [
     ("signature-missing", "contents[1].parts[0]", {"contents[1].parts[0].thoughtSignature": GONE}),
 ]  # fmt: skip
 
+# ---- code assist ----
+
+CODE_ASSIST = {
+    "model": "gemini-3-flash",
+    "project": "rain-1",
+    "requestId": "agent-1",
+    "requestType": "agent",
+    "userAgent": "antigravity",
+    "request": {
+        **{name: value for name, value in GOOGLE.items() if name != "model"},
+        "sessionId": "1",
+    },
+}
+CLAUDE_CALL = {"functionCall": GOOGLE_CALL["functionCall"]}
+CLAUDE_THOUGHT = {"text": "Hm.", "thought": True, "thoughtSignature": "c2ln"}
+CLAUDE = {
+    "model": "claude-sonnet-4-5-thinking",
+    "request": {
+        "tools": [
+            {
+                "functionDeclarations": [
+                    {"name": "weather", "parameters": {"type": "object", "properties": {}}}
+                ]
+            }
+        ],
+        "generationConfig": {
+            "maxOutputTokens": 16_000,
+            "thinkingConfig": {"thinkingBudget": 8_192, "includeThoughts": True},
+        },
+        "contents": [
+            {"role": "user", "parts": [{"text": "Rain?"}]},
+            {
+                "role": "model",
+                "parts": [CLAUDE_THOUGHT, CLAUDE_CALL],
+            },
+            {"role": "user", "parts": [GOOGLE_RESULT]},
+        ],
+    },
+}
+
+
+def of_claude(rule, path, changes):
+    """The same of a request to Claude, in its envelope."""
+    inside = {f"request.{place}": value for place, value in changes.items()}
+    return rule, f"request.{path}", CLAUDE | inside
+
+
+CODE_ASSIST_CASES = [
+    *(
+        (rule, f"request.{path}", {f"request.{place}": value for place, value in changes.items()})
+        for rule, path, changes in GOOGLE_CASES
+    ),
+    ("unknown-field", "contents", {"contents": []}),
+    ("missing-field", "request", {"request": GONE}),
+    (
+        "missing-field",
+        "model",
+        {"model": GONE, "request.contents[1].parts[0].thoughtSignature": GONE},
+    ),
+    ("empty-value", "project", {"project": ""}),
+    ("wrong-type", "request.sessionId", {"request.sessionId": 5}),
+    of_claude(
+        "tool-name",
+        "tools[0].functionDeclarations[0].name",
+        {"tools[0].functionDeclarations[0].name": "get.weather"},
+    ),
+    of_claude(
+        "schema-lost",
+        "tools[0].functionDeclarations[0].parametersJsonSchema",
+        {
+            "tools[0].functionDeclarations[0]": {
+                "name": "weather",
+                "parametersJsonSchema": {"type": "object"},
+            }
+        },
+    ),
+    of_claude(
+        "unknown-field",
+        "tools[0].functionDeclarations[0].parameters.properties.n.const",
+        {"tools[0].functionDeclarations[0].parameters.properties": {"n": {"const": "1"}}},
+    ),
+    of_claude(
+        "wrong-type",
+        "tools[0].functionDeclarations[0].parameters.properties.n.enum[0]",
+        {"tools[0].functionDeclarations[0].parameters.properties": {"n": {"enum": [1]}}},
+    ),
+    of_claude(
+        "call-id",
+        "contents[1].parts[1].functionCall.id",
+        {
+            "contents[1].parts[1].functionCall.id": "a b",
+            "contents[2].parts[0].functionResponse.id": "a b",
+        },
+    ),
+    of_claude(
+        "missing-field",
+        "contents[1].parts[1].functionCall.id",
+        {
+            "contents[1].parts[1].functionCall.id": GONE,
+            "contents[2].parts[0].functionResponse.id": GONE,
+        },
+    ),
+    of_claude(
+        "thought-unsigned", "contents[1].parts[0]", {"contents[1].parts[0].thoughtSignature": GONE}
+    ),
+    of_claude(
+        "thought-last",
+        "contents[1].parts[0]",
+        {"contents[1].parts": [CLAUDE_THOUGHT], "contents[2].parts": [{"text": "So?"}]},
+    ),
+    of_claude("blank-text", "contents[0].parts[0].text", {"contents[0].parts[0].text": " "}),
+    of_claude(
+        "level-not-budget",
+        "generationConfig.thinkingConfig.thinkingLevel",
+        {"generationConfig.thinkingConfig": {"thinkingLevel": "low"}},
+    ),
+    of_claude(
+        "budget-too-large",
+        "generationConfig.maxOutputTokens",
+        {"generationConfig.maxOutputTokens": 8_192},
+    ),
+    of_claude(
+        "out-of-range",
+        "generationConfig.maxOutputTokens",
+        {"generationConfig.maxOutputTokens": 64_001},
+    ),
+    of_claude(
+        "temperature-with-thinking",
+        "generationConfig.temperature",
+        {"generationConfig.temperature": 0.5},
+    ),
+    of_claude(
+        "turn-without-thought",
+        "contents[1].parts[0]",
+        {"contents[1].parts": [{"text": "So."}, CLAUDE_CALL]},
+    ),
+    of_claude(
+        "turn-without-thought",
+        "contents[1].parts[0]",
+        {"contents[1].parts": [CLAUDE_CALL], "contents[2].parts[1]": {"text": "Hurry."}},
+    ),
+]
+
+
+# ---- ollama ----
+
+OLLAMA_CALL = {"id": "call_1", "function": {"name": "weather", "arguments": {"city": "Oslo"}}}
+OLLAMA_RESULT = {
+    "role": "tool",
+    "content": "rain",
+    "tool_name": "weather",
+    "tool_call_id": "call_1",
+}
+OLLAMA = {
+    "model": "qwen3:8b",
+    "messages": [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Rain?", "images": [PIXEL]},
+        {"role": "assistant", "content": "", "thinking": "Hm.", "tool_calls": [OLLAMA_CALL]},
+        OLLAMA_RESULT,
+        {"role": "assistant", "content": "Yes."},
+        {"role": "user", "content": "And then?"},
+    ],
+    "tools": [
+        {
+            "type": "function",
+            "function": {"name": "weather", "description": "Tells.", "parameters": SCHEMA},
+        }
+    ],
+    "format": SCHEMA,
+    "options": {"num_ctx": 8192, "temperature": 0.5, "stop": ["x"]},
+    "stream": True,
+    "think": "low",
+    "keep_alive": "5m",
+    "truncate": False,
+    "top_logprobs": 5,
+}
+OLLAMA_CASES = [
+    ("wrong-type", "stream", {"stream": "yes"}),
+    ("wrong-type", "messages[1].content", {"messages[1].content": [{"type": "text"}]}),
+    ("wrong-type", "messages[2].tool_calls[0].function.arguments", {
+        "messages[2].tool_calls[0].function.arguments": "{}"}),
+    ("wrong-type", "options.num_ctx", {"options.num_ctx": 8192.5}),
+    ("wrong-type", "options.temperature", {"options.temperature": "hot"}),
+    ("wrong-type", "tools[0].function.parameters.properties.city", {
+        "tools[0].function.parameters.properties.city": True}),
+    ("wrong-type", "tools[0].function.parameters.required[0]", {
+        "tools[0].function.parameters.required[0]": 1}),
+    ("missing-field", "model", {"model": GONE}),
+    ("missing-field", "messages", {"messages": GONE}),
+    ("missing-field", "messages[2].tool_calls[0].function.arguments", {
+        "messages[2].tool_calls[0].function.arguments": GONE}),
+    ("empty-value", "tools[0].function.name", {"tools[0].function.name": ""}),
+    ("model-name", "model", {"model": "a model"}),
+    ("unknown-field", "max_tokens", {"max_tokens": 5}),
+    ("unknown-field", "options.max_tokens", {"options.max_tokens": 5}),
+    ("unknown-field", "messages[1].name", {"messages[1].name": "Ada"}),
+    ("unknown-value", "think", {"think": "hard"}),
+    ("unknown-value", "tools[0].type", {"tools[0].type": "custom"}),
+    ("bad-format", "format", {"format": "yaml"}),
+    ("out-of-range", "top_logprobs", {"top_logprobs": 21}),
+    ("out-of-range", "options.num_ctx", {"options.num_ctx": 0}),
+    ("bad-base64", "messages[1].images[0]", {"messages[1].images[0]": "https://x"}),
+    ("unknown-role", "messages[4].role", {"messages[4].role": "developer"}),
+    ("empty-content", "messages[5]", {"messages[5].content": ""}),
+    ("no-messages", "messages", {"messages": []}),
+    ("tool-call-without-result", "messages[2].tool_calls[0]", {
+        "messages[3]": {"role": "user", "content": "Never mind."}}),
+    ("tool-result-without-call", "messages[4]", {"messages[4]": OLLAMA_RESULT}),
+    ("tool-result-without-call", "messages[3]", {
+        "messages[2]": {"role": "assistant", "content": "Hm."}}),
+]  # fmt: skip
+
+# ---- the program of Claude Code: its own rules, and Anthropic's for the message ----
+
+PROGRAM = {
+    "system": "Be brief.",
+    "message": {
+        "role": "user",
+        "content": [{"type": "text", "text": "/clear @file"}, {"type": "text", "text": "[End]"}],
+    },
+}
+LAST = "message.content[1]"
+PROGRAM_CASES = [
+    ("missing-field", "system", {"system": GONE}),
+    ("missing-field", "message", {"message": GONE}),
+    ("wrong-type", "message", {"message": []}),
+    ("unknown-field", "tools", {"tools": []}),
+    ("interpreted", LAST, {f"{LAST}.text": "/clear"}),
+    ("interpreted", LAST, {f"{LAST}.text": "/mcp__server__prompt now"}),
+    ("interpreted", LAST, {f"{LAST}.text": "look at @/etc/passwd"}),
+    ("interpreted", "message.content", {"message.content": "@notes.txt"}),
+    ("empty-text", "messages[0].content[0].text", {"message.content[0].text": ""}),
+]
+
 TABLES = {
+    "claude-cli": (PROGRAM, PROGRAM_CASES),
     "anthropic": (ANTHROPIC, ANTHROPIC_CASES),
     "openai-chat": (CHAT, CHAT_CASES),
     "openai-responses": (RESPONSES, RESPONSES_CASES),
     "google": (GOOGLE, GOOGLE_CASES),
+    "code-assist": (CODE_ASSIST, CODE_ASSIST_CASES),
+    "ollama": (OLLAMA, OLLAMA_CASES),
 }
 CASES = [
     pytest.param(api, *case, id=f"{api}-{number}-{case[0]}")
@@ -594,12 +832,24 @@ ACCEPTED = [
                           "input[2]": {"role": "assistant", "content": "So."},
                           "input[4]": QUESTION}),
     ("openai-responses", {"input": [OUTPUT], "previous_response_id": "resp_1"}),
+    ("claude-cli", {f"{LAST}.text": "/etc/passwd and ada@example.org are none"}),
     ("google", {"contents": {"parts": {"text": "Rain?"}}}),
     ("google", {"model": GONE, "contents[1].parts[0].thoughtSignature": GONE}),
     ("google", {**ANSWERED, "contents[1].parts[0].thoughtSignature": GONE}),
+    ("code-assist", CLAUDE),
+    ("code-assist", {**CLAUDE, "request.generationConfig": {"temperature": 1},
+                     "request.contents[1].parts[0]": {"text": "So."}}),
+    ("code-assist", {**CLAUDE, "request.contents[1].parts": [{"text": "So."}],
+                     "request.contents[2].parts": [{"text": "Go on."}]}),
+    ("code-assist", {"project": GONE, "user_prompt_id": "1", "requestType": GONE}),
     ("google", {"contents[1].parts[1]": {"functionCall": {"id": "2", "name": "weather"}},
                 "contents[2].parts[1]": {"functionResponse": {
                     "id": "2", "name": "weather", "response": {}}}}),
+    ("ollama", {"model": "localhost:5000/ada/qwen3:8b", "format": "json", "think": True}),
+    ("ollama", {"messages[2].tool_calls[0].id": GONE, "messages[3].tool_call_id": GONE}),
+    ("ollama", {"messages[3].content": "", "keep_alive": -1, "format": ""}),
+    ("ollama", {"messages[2].tool_calls[1]": {"function": {"name": "a", "arguments": {}}},
+                "messages[4]": {"role": "tool", "content": "also rain"}}),
 ]  # fmt: skip
 
 
@@ -614,6 +864,8 @@ def test_what_looks_odd_and_is_allowed_has_no_problem(api, changes):
 # ---- compatible servers ----
 
 RELAXED = [
+    ("anthropic", {"messages[3].content[0].signature": GONE}),
+    ("anthropic", {"temperature": 0.5}),
     ("openai-chat", {"provider": {"order": ["x"]}}),
     ("openai-chat", {"messages[2].reasoning_content": "Hm."}),
     ("openai-chat", {"tools": []}),
@@ -670,12 +922,15 @@ def test_what_no_json_can_carry_is_a_problem_wherever_it_stands(api, value, rule
         "openai-chat": "tools[0].function.parameters.properties.city.default",
         "openai-responses": "tools[0].parameters.properties.city.default",
         "google": "contents[1].parts[0].functionCall.args.city",
+        "code-assist": "request.contents[1].parts[0].functionCall.args.city",
+        "ollama": "messages[2].tool_calls[0].function.arguments.city",
+        "claude-cli": "message.content[0].text",
     }
     body = changed(TABLES[api][0], {arguments[api]: value})
 
-    (found,) = validators.problems(api, body)
+    (found,) = [each for each in validators.problems(api, body) if each.rule == rule]
 
-    assert found[:2] == (arguments[api], rule)
+    assert found.path == arguments[api]
 
 
 @pytest.mark.parametrize("api", validators.APIS)
@@ -761,6 +1016,8 @@ FILES = {
     "openai-chat": ("openai_chat.py", "openai_shared.py"),
     "openai-responses": ("openai_responses.py", "openai_shared.py"),
     "google": ("google.py",),
+    "code-assist": ("code_assist.py", "google.py"),
+    "ollama": ("ollama.py",),
 }
 COMMON = {
     *("missing-field", "wrong-type", "empty-value", "unknown-value", "out-of-range"),
@@ -779,9 +1036,9 @@ def rules_of(name):
     return found
 
 
-@pytest.mark.parametrize("api", validators.APIS)
+@pytest.mark.parametrize("api", FILES)
 def test_no_rule_is_without_its_case(api):
     rules = COMMON.union(*(rules_of(name) for name in FILES[api]))
 
-    assert len(rules) > 20
+    assert len(rules) > (10 if api == "ollama" else 20)  # it is laxer than the others
     assert rules - {case[0] for case in TABLES[api][1]} == set()

@@ -20,7 +20,7 @@ CORPUS = Path(os.environ.get("HOLDFAST_CORPUS") or ROOT.parent / "shared" / "cor
 TRAFFIC = CORPUS / "traffic"
 FOLDERS = (
     *("anthropic", "openai-chat", "openai-responses", "azure-openai", "openai-compatible"),
-    "google",
+    *("google", "ollama"),
 )
 
 needs_traffic = pytest.mark.skipif(
@@ -42,6 +42,7 @@ NOT_STRUCTURE = {
     r"prompt is too long: \d+ tokens": "the length, in the vendor's tokens",
     r"maximum context length is \d+ tokens": "the length, in the vendor's tokens",
     r"input token count \(\d+\) exceeds": "the length, in the vendor's tokens",
+    r"exceeded max context length by \d+ tokens": "the length, in the vendor's tokens",
     r"Error while downloading https?://": "an address that the vendor could not read",
     r"Cannot fetch content from the provided URL": "an address that the vendor could not read",
     r"requested model '[^']+' does not exist": "the name of a model",
@@ -71,6 +72,8 @@ def exchanges_of(folder):
         if data["provenance"] != "recorded":
             continue
         for number, raw in enumerate(data["exchanges"]):
+            if raw["api"] == "ollama-generate":
+                continue  # not a conversation
             yield _exchange(folder, path.name, number, raw)
 
 
@@ -82,8 +85,10 @@ def _exchange(folder, file, number, raw):
             body = {**body, "max_tokens": 64_000}
     elif raw["api"] in {"chat-completions", "responses"}:
         api = "openai-chat" if raw["api"] == "chat-completions" else "openai-responses"
-        # Google has an endpoint that speaks OpenAI's wire, and is a compatible server there.
-        options = {"lenient": folder in {"openai-compatible", "google"}}
+        # Google and Ollama have endpoints that speak OpenAI's wire: compatible servers.
+        options = {"lenient": folder in {"openai-compatible", "google", "ollama"}}
+    elif raw["api"] == "ollama-chat":
+        api = "ollama"
     else:
         api = "google"
         options = {"model": raw["request"]["path"].partition("models/")[2].partition(":")[0]}

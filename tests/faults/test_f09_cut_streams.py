@@ -36,7 +36,7 @@ def test_a_stream_that_breaks_off_is_never_an_answer(folder):
         report.verdicts += check_recording(recording, adapters(), cut_step=STEP)
 
     passed, count = report.share("cut")
-    assert count >= 10
+    assert count >= 5  # streams
     assert passed == count, [line for line in table(report) if "(cut)" in line][:3]
 
 

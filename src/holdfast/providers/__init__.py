@@ -1,7 +1,7 @@
 """Providers: models of one vendor or another, each a function from a conversation to an answer.
 
 `open_provider("vendor:model")` gives one; `base` says what all of them promise. Those over HTTP are
-made of the same parts, and bring their own wire:
+made of the same parts, and bring their own wire; a program takes the place of pipe and client:
 
     prepare        fits messages to the target     ┐
     wire           to_wire, and a Reader           ├ pure
@@ -24,8 +24,12 @@ MODEL_LENGTH_MAX = 500
 
 _VENDORS = {
     "anthropic": ("anthropic_provider", "AnthropicProvider"),
+    "antigravity": ("antigravity.provider", "AntigravityProvider"),
+    "claude-cli": ("claude_cli.provider", "ClaudeCliProvider"),
+    "github": ("github_provider", "GitHubProvider"),
     "google": ("google_provider", "GoogleProvider"),
     "local": ("local.provider", "LocalProvider"),
+    "ollama": ("ollama_provider", "OllamaProvider"),
     "openai": ("openai_provider", "OpenAIProvider"),
 }
 
@@ -36,15 +40,20 @@ def open_provider(name: str, **options: Any) -> Provider:
         anthropic:claude-sonnet-4-5     ANTHROPIC_API_KEY
         openai:gpt-5                    OPENAI_API_KEY; with `base_url`, any server that speaks it
         google:gemini-2.5-pro           GEMINI_API_KEY or GOOGLE_API_KEY
+        github:openai/gpt-4.1           GITHUB_TOKEN; Copilot with an OAuth token in `token_file`
+        antigravity:claude-sonnet-4-5   ANTIGRAVITY_ACCOUNTS, the file of your own Google accounts
+        ollama:qwen3                    no key; OLLAMA_HOST, or this machine
         local:smollm2-135m              no key: a small model in a process of its own
+        claude-cli:sonnet               the login of Claude Code, whose program `claude` is started
 
     Others come from packages that register in the entry-point group `holdfast.providers`.
 
     These options are the same for all: `api_key` (a string, or a function that gives one),
-    `base_url`, `headers`, `client` (your own `httpx2.AsyncClient`, which you close), `proxy`,
-    `timeout` (seconds, or `holdfast.providers.pipe.Timeouts`), `tries_max`, `size_max` (bytes of an
-    answer), and, where you know better than the table of models, `context_limit`, `output_limit`,
-    `prices`. The rest belongs to the vendor; an option that nobody knows is InvalidInput.
+    `base_url`, `timeout` (seconds, or `holdfast.providers.pipe.Timeouts`), `tries_max`, `size_max`
+    (bytes of an answer), and, where you know better than the table of models, `context_limit`,
+    `output_limit`, `prices`. Those over HTTP take `headers`, `client` (your own
+    `httpx2.AsyncClient`, which you close) and `proxy`. The rest belongs to the vendor; an option
+    that nobody knows is InvalidInput.
     """
     vendor, model = _split(name)
     if vendor in _VENDORS:

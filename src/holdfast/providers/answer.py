@@ -116,6 +116,11 @@ class Answer:
             self.has_output = True
             self._on_thinking(words)
 
+    @property
+    def is_thinking(self) -> bool:
+        """Whether the block that goes on is one of thinking."""
+        return self._words is not None and self._words.is_thinking
+
     def begin_block(self, *, is_thinking: bool = False) -> None:
         """The words that follow are a block of their own, even if no word follows."""
         self._begin_words(is_thinking)
@@ -233,6 +238,11 @@ class Answer:
     def has_calls(self) -> bool:
         """Whether the model calls any tool."""
         return bool(self._calls)
+
+    @property
+    def stop(self) -> str | None:
+        """Why the model stopped, as far as that was said."""
+        return self._stop
 
     def stopped(self, reason: str) -> None:
         """Why the model stopped: a Stop, or a word of the vendor's that is none of them."""

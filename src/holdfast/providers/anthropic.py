@@ -28,12 +28,13 @@ from holdfast.messages import Message
 from holdfast.notes import CONTINUE
 from holdfast.providers import anthropic_blocks, anthropic_cache, anthropic_schema
 from holdfast.providers.answer import Answer
+from holdfast.providers.anthropic_dialect import CLAUDE, AnthropicDialect
 from holdfast.providers.anthropic_fragments import Fragment, joined, without_halves
 from holdfast.providers.anthropic_models import Thought, Traits
 from holdfast.providers.anthropic_reader import AnthropicReader
 from holdfast.providers.fields import Object, encode
 from holdfast.providers.names import Spelling
-from holdfast.providers.prepare import Rules
+from holdfast.providers.prepare import Rules, takes_no_media
 from holdfast.providers.wire import Ask, Reader, Wire, merge, wanted
 
 VERSION = "2023-06-01"
@@ -54,11 +55,12 @@ _COUNTED = frozenset(
 class AnthropicWire(Wire):
     """The Messages API, for one model.
 
-    cache              whether breakpoints are set; `ttl` is how long: "5m", or "1h" at twice the
-                       price for writing
+    cache              whether breakpoints are set, else as the service takes them; `ttl` is how
+                       long: "5m", or "1h" at twice the price for writing
     thinking           whether the server knows thinking at all
     output_tokens_max  the most that the model writes, if that is less than we would ask for
     betas              names of what the vendor lets try (the header anthropic-beta)
+    dialect            how the service differs from Anthropic's own
     """
 
     vendor = "anthropic"
@@ -69,23 +71,25 @@ class AnthropicWire(Wire):
         model: str,
         *,
         vendor: str | None = None,
-        cache: bool = True,
+        cache: bool | None = None,
         ttl: str = "5m",
         thinking: bool = True,
         output_tokens_max: int | None = None,
         betas: Sequence[str] = (),
+        dialect: AnthropicDialect = CLAUDE,
     ) -> None:
         super().__init__(model, vendor=vendor)
         if ttl not in anthropic_cache.TTLS:
             known = " or ".join(anthropic_cache.TTLS)
             raise InvalidInput("ttl", f"is {known}, not {ttl!r}")
         self._vendor = vendor or self.vendor
-        self._cache = cache
+        self.dialect = dialect
+        self._cache = cache = dialect.has_cache if cache is None else cache
         self._ttl = ttl
         self._thinks = thinking
         self._output_tokens_max = output_tokens_max
         self._betas = (*betas, *([BETA_OF_HOUR] if cache and ttl == "1h" else []))
-        self._traits = Traits.of(model)
+        self._traits = self.traits_of(model)
         self.rules = Rules(
             vendor=self._vendor,
             tool_name=TOOL_NAME,
@@ -96,8 +100,14 @@ class AnthropicWire(Wire):
             keeps_blank_between=True,
             keeps_thinking=thinking,
             binds_prefix=self._traits.binds_prefix,
-            takes=anthropic_blocks.takes,
+            takes=anthropic_blocks.takes if dialect.has_media else takes_no_media,
+            takes_in_failure=False,
         )
+
+    @staticmethod
+    def traits_of(model: str) -> Traits:
+        """What the model of this name takes."""
+        return Traits.of(model)
 
     def path(self, ask: Ask) -> str:  # noqa: ARG002 - others look at it
         return "/v1/messages"
@@ -113,7 +123,8 @@ class AnthropicWire(Wire):
         return AnthropicReader(answer, self._vendor)
 
     def fragment(self, message: Message) -> Fragment:
-        return anthropic_blocks.fragment(message, self.name, self._vendor)
+        signs = self.dialect.signs
+        return anthropic_blocks.fragment(message, self.name, self._vendor, signs=signs)
 
     def to_wire(self, ask: Ask) -> Object:
         fragments = _ended(list(ask.prepared.fragments))

@@ -7,10 +7,9 @@ A message becomes a `Fragment`: its role and its blocks, each of them JSON that 
 - Arguments go out as the model wrote them if they are a JSON object, and else as
   `{"arguments": "what was written"}`.
 - Thinking without a signature is left out, and so is thinking with nothing behind it: the vendor
-  refuses both.
+  refuses both. Others who speak this wire sign nothing, and take it as it is.
 - The vendor's own blocks (Opaque) go back as they came, but for breakpoints, which are set anew.
   What no request may hold, such as the note that another model answered, is left out.
-- A failed result is told of in text alone; media in it is named.
 """
 
 import re
@@ -20,7 +19,7 @@ from typing import Any
 import msgspec
 
 from holdfast.messages import Message, Role, ToolCall
-from holdfast.notes import BLANK, NOT_SHOWN
+from holdfast.notes import BLANK
 from holdfast.parts import CallRef, File, Image, Opaque, Part, Text, Thinking
 from holdfast.providers.anthropic_fragments import Block, Fragment, made, of_blocks
 
@@ -35,8 +34,11 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
-def fragment(message: Message, name: str, vendor: str) -> Fragment:
-    """The message for the model `name`, as one of "user" or of "assistant"."""
+def fragment(message: Message, name: str, vendor: str, *, signs: bool = True) -> Fragment:
+    """The message for the model `name`, as one of "user" or of "assistant".
+
+    `signs`: the service signs thinking, and refuses what it did not sign.
+    """
     role, content = message.role, message.content
     if role is Role.TOOL:
         is_firm = message.synthetic not in _PASSING
@@ -46,7 +48,7 @@ def fragment(message: Message, name: str, vendor: str) -> Fragment:
         json = _text(content)
         return made((spoken, json, (json,), "x", (), message.synthetic not in _PASSING))
     if role is Role.ASSISTANT:
-        return of_blocks("assistant", _said(message, name, vendor))
+        return of_blocks("assistant", _said(message, name, vendor, signs))
     parts = (Text(content),) if isinstance(content, str) else content or ()
     shown = [_shown(part, vendor, is_result=False) for part in parts]
     blocks = tuple(block for block in shown if block is not None) or (_text(BLANK),)
@@ -56,7 +58,7 @@ def fragment(message: Message, name: str, vendor: str) -> Fragment:
 # What an assistant said
 
 
-def _said(message: Message, name: str, vendor: str) -> list[Block]:
+def _said(message: Message, name: str, vendor: str, signs: bool) -> list[Block]:
     is_own = message.model == name
     if isinstance(message.content, str):
         words: Block = (_text(message.content), "x", "")
@@ -68,7 +70,7 @@ def _said(message: Message, name: str, vendor: str) -> list[Block]:
         if type(part) is Text:
             block = _words(part)
         elif type(part) is Thinking:
-            block = _thought(part)
+            block = _thought(part, signs)
         elif type(part) is CallRef:
             call = calls.pop(part.id, None)
             block = None if call is None else _call(call, is_own)
@@ -87,12 +89,12 @@ def _words(part: Text) -> Block:
     return block, "x" if part.text and not part.text.isspace() else "b", ""
 
 
-def _thought(part: Thinking) -> Block | None:
-    if not part.signature:
+def _thought(part: Thinking, signs: bool) -> Block | None:
+    if not part.signature and (signs or part.redacted or not part.text):
         return None
     if part.redacted:
         return _encode({"type": "redacted_thinking", "data": part.signature}), "t", ""
-    words, signature = _encode(part.text), _encode(part.signature)
+    words, signature = _encode(part.text), _encode(part.signature or "")
     return b'{"type":"thinking","thinking":%s,"signature":%s}' % (words, signature), "t", ""
 
 
@@ -174,13 +176,14 @@ def _shown(part: Part, vendor: str, is_result: bool) -> bytes | None:
     if isinstance(part, Text):
         return _text(part.text) if part.text.strip() else None
     if isinstance(part, Image | File):
-        return _media(part)
+        return media(part)
     if isinstance(part, Opaque) and part.provider == vendor:
         return _given(part.data, is_result)
     return None
 
 
-def _media(part: Image | File) -> bytes:
+def media(part: Image | File) -> bytes:
+    """A picture or a document that `takes` lets through."""
     block: dict[str, Any] = {"type": "image" if type(part) is Image else "document"}
     if part.url is not None:
         block["source"] = {"type": "url", "url": part.url}
@@ -234,16 +237,9 @@ def _result(message: Message, vendor: str) -> bytes:
     if isinstance(content, str):
         block += b',"content":' + _encode(content)
     elif content:
-        inner = [_in_result(part, message.is_error, vendor) for part in content]
+        inner = [_shown(part, vendor, is_result=True) for part in content]
         block += b',"content":[%s]' % b",".join(each for each in inner if each is not None)
     return block + (b',"is_error":true}' if message.is_error else b"}")
-
-
-def _in_result(part: Part, is_error: bool, vendor: str) -> bytes | None:
-    if is_error and type(part) is not Text:
-        kind = type(part).__name__.lower()
-        return _text(NOT_SHOWN.format(kind="content" if kind == "opaque" else kind))
-    return _shown(part, vendor, is_result=True)
 
 
 def _text(words: str) -> bytes:

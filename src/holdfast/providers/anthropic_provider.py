@@ -3,12 +3,17 @@
 from typing import Any, ClassVar, Self
 from urllib.parse import quote
 
+from holdfast.errors import ProviderError
 from holdfast.providers.anthropic import VERSION, AnthropicWire
+from holdfast.providers.anthropic_dialect import dialect_of
 from holdfast.providers.fields import Object, count_of
+from holdfast.providers.hosts import key_variables
 from holdfast.providers.http_provider import HttpProvider, address_of
 from holdfast.providers.wire import Ask
 
 _MODELS = "/v1/models?limit=1000"
+_OWN_HOST = "api.anthropic.com"
+_NOT_THERE = (404, 405, 501)  # others who speak this wire may not count
 
 
 class AnthropicProvider(HttpProvider):
@@ -22,6 +27,7 @@ class AnthropicProvider(HttpProvider):
     models_path = _MODELS
     headers: ClassVar = {"anthropic-version": VERSION}
     wire: AnthropicWire
+    _counts = True
 
     @classmethod
     def opened(cls, model: str, **options: Any) -> Self:
@@ -29,10 +35,25 @@ class AnthropicProvider(HttpProvider):
         own, common = cls.sorted_options(options, AnthropicWire)
         own.setdefault("output_tokens_max", common.get("output_limit") or _output_limit(model))
         address = address_of(cls, common.pop("base_url", None))
-        return cls(AnthropicWire(model, **own), address, **common)
+        own.setdefault("dialect", dialect_of(str(address)))
+        made = cls(AnthropicWire(model, **own), address, **common)
+        if made.wire.dialect.is_bearer:
+            made.key_header = "authorization"
+        return made
+
+    def variables(self) -> tuple[str, ...]:
+        return key_variables(str(self.address), self.key_variables)
 
     async def count_at_service(self, ask: Ask) -> int | None:
-        document = await self.post("/v1/messages/count_tokens", self.wire.to_count(ask))
+        if not self._counts or not self.wire.dialect.has_count:
+            return None
+        try:
+            document = await self.post("/v1/messages/count_tokens", self.wire.to_count(ask))
+        except ProviderError as error:
+            if self.address.host == _OWN_HOST or error.status not in _NOT_THERE:
+                raise
+            self._counts = False
+            return None
         return count_of(document, "input_tokens")
 
     def next_page(self, document: Object) -> str | None:

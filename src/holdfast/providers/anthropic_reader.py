@@ -41,6 +41,7 @@ _STOPS = {
     "max_tokens": Stop.MAX_TOKENS,
     "refusal": Stop.SAFETY,
 }
+_CANONICAL = ("text", "thinking", "redacted_thinking", "tool_use")
 # What is read by its name; all else that is said goes into `extra`. "self" is no name for a fact.
 _IN_MESSAGE = frozenset(("type", "role", "content", "stop_reason", "usage", "self"))
 _IN_DELTA = frozenset(("type", "delta", "usage", "self"))
@@ -56,11 +57,16 @@ _COUNTED = frozenset(
 
 
 class AnthropicReader(Reader):
-    """Folds one answer of the Messages API into an Answer."""
+    """Folds one answer of the Messages API into an Answer.
 
-    def __init__(self, answer: Answer, vendor: str = VENDOR) -> None:
+    `runs_tools`: whoever gave the answer runs its tools, too, so a call is one of the blocks that
+    go back as they came. Several readers may write into one answer, one after the other.
+    """
+
+    def __init__(self, answer: Answer, vendor: str = VENDOR, *, runs_tools: bool = False) -> None:
         super().__init__(answer)
         self._vendor = vendor
+        self._canonical = _CANONICAL[:-1] if runs_tools else _CANONICAL
         self._blocks: dict[int, Object] = {}  # those that are open
         self._pieces: dict[int, list[str]] = {}  # of JSON that a block's input is written in
         self._citations: list[Object] | None = None  # of the text that is being written
@@ -69,7 +75,10 @@ class AnthropicReader(Reader):
     def feed(self, name: str, data: bytes) -> None:
         if self.is_complete:
             return
-        event = decode_object(data)
+        self.take(decode_object(data), name)
+
+    def take(self, event: Object, name: str = "message") -> None:
+        """One event, decoded."""
         kind = event.get("type") or name
         if kind == "content_block_delta":
             delta = event.get("delta")
@@ -99,7 +108,7 @@ class AnthropicReader(Reader):
         if body.get("content") is None:
             raise ProtocolError("the answer has no content")
         self._open(body)
-        self._stopped(body)
+        self.stopped(body)
         self.is_complete = True
 
     # The message
@@ -114,20 +123,22 @@ class AnthropicReader(Reader):
         for index, block in enumerate(objects_of(message, "content")):
             self._begin(index, block)
             self._end(index)
-        self._used(object_of(message, "usage"))
+        self.used(object_of(message, "usage"))
 
     def _close(self, event: Object) -> None:
         delta = object_of(event, "delta")
         self.answer.about(**_others(event, _IN_DELTA), **_others(delta, _IN_MESSAGE | event.keys()))
-        self._stopped(delta)
-        self._used(object_of(event, "usage"))
+        self.stopped(delta)
+        self.used(object_of(event, "usage"))
 
-    def _stopped(self, holder: Object) -> None:
+    def stopped(self, holder: Object) -> None:
+        """Why the model stopped, if that is said."""
         reason = text_of(holder, "stop_reason")
         if reason is not None:
             self.answer.stopped(_STOPS.get(reason, reason))
 
-    def _used(self, usage: Object) -> None:
+    def used(self, usage: Object) -> None:
+        """Tokens, in the vendor's words."""
         self._usage |= {name: said for name, said in usage.items() if said is not None}
         fresh = count_of(self._usage, "input_tokens")
         read = count_of(self._usage, "cache_read_input_tokens")
@@ -160,8 +171,9 @@ class AnthropicReader(Reader):
             self._note(_others(block, _IN_THINKING))
         elif kind == "redacted_thinking":
             self.answer.add_redacted(text_of(block, "data") or "")
-        elif kind == "tool_use":
-            self.answer.begin_call(index, id=text_of(block, "id"), name=text_of(block, "name"))
+        elif kind == "tool_use" and not self._is_opaque(index):
+            id, name = text_of(block, "id"), text_of(block, "name")
+            self.answer.begin_call((self, index), id=id, name=name)
 
     def _begin_text(self, block: Object) -> None:
         self.answer.begin_block()
@@ -209,12 +221,12 @@ class AnthropicReader(Reader):
         block = self._blocks.get(index)
         if block is None:
             return
-        if block.get("type") == "tool_use":
-            self._end_call(index, block)
-        elif self._is_opaque(index):
+        if self._is_opaque(index):
             if written := "".join(self._pieces.pop(index, ())):
                 block["input"] = _input_of(written)
             self.answer.add_opaque(self._vendor, block)
+        elif block.get("type") == "tool_use":
+            self._end_call(index, block)
         else:
             self.answer.end_block()
         del self._blocks[index]
@@ -223,7 +235,7 @@ class AnthropicReader(Reader):
         arguments = "".join(self._pieces.pop(index, ()))
         if not arguments and block.get("input"):  # it came whole
             arguments = encode(block["input"])
-        self.answer.end_call(index, arguments=arguments, **_others(block, _IN_CALL))
+        self.answer.end_call((self, index), arguments=arguments, **_others(block, _IN_CALL))
 
     def _end_all(self) -> None:
         for index in list(self._blocks):
@@ -231,8 +243,7 @@ class AnthropicReader(Reader):
 
     def _is_opaque(self, index: int) -> bool:
         block = self._blocks.get(index)
-        ours = ("text", "thinking", "redacted_thinking", "tool_use")
-        return block is not None and block.get("type") not in ours
+        return block is not None and block.get("type") not in self._canonical
 
 
 def _index_of(event: Object) -> int:

@@ -44,14 +44,14 @@ def of_answer(schema: Mapping[str, Any]) -> Object:
             told[word] = value
     if schema.get("type") == "object" or "properties" in schema:
         out["additionalProperties"] = False
-    return _with_told(out, told)
+    return with_told(out, told)
 
 
 def of_tool(tool: Tool) -> Object:
     """The declaration of a tool."""
     schema = {word: value for word, value in tool.parameters.items() if word not in _CHOICES}
     told = {word: value for word, value in tool.parameters.items() if word in _CHOICES}
-    declared = _with_told({"description": tool.description}, told)
+    declared = with_told({"description": tool.description}, told)
     if not declared["description"]:
         del declared["description"]
     return {"name": tool.name, **declared, "input_schema": schema}
@@ -65,7 +65,7 @@ def _is_compiled(word: str, value: Any) -> bool:
     return (word == "format" and value in _FORMATS) or (word == "minItems" and value in (0, 1))
 
 
-def _with_told(schema: Object, told: Object) -> Object:
+def with_told(schema: Object, told: Object) -> Object:
     """The schema, with what cannot stand in it in its description."""
     if not told:
         return schema

@@ -8,7 +8,7 @@ swapping models in mid-conversation is passing the same messages to another obje
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from holdfast.cancel import CancelToken
 from holdfast.errors import ProviderError
@@ -18,6 +18,9 @@ from holdfast.parts import Thinking
 from holdfast.settings import Settings
 from holdfast.tools import Tool
 from holdfast.usage import Usage
+
+if TYPE_CHECKING:
+    from holdfast.providers.preflight import Preflight
 
 
 class Response(Value, frozen=True, kw_only=True):
@@ -79,7 +82,10 @@ class Callbacks(NamedTuple):
 
 
 class Provider(ABC):
-    """A model of one vendor. Third parties subclass this; `complete` is all they have to write."""
+    """A model of one vendor. Third parties subclass this; `complete` is all they have to write.
+
+    One that makes its requests by a wire of ours has it as `wire`, and `preflight` asks that.
+    """
 
     vendor: str
     model: str
@@ -127,6 +133,21 @@ class Provider(ABC):
         as far as it came, without calls that were not complete; likewise in the Cancelled that
         is raised, within a second, when `cancel_token` is cancelled. Nothing else changes.
         """
+
+    def preflight(
+        self,
+        messages: Sequence[Message],
+        system: str | None = None,
+        tools: Sequence[Tool] | None = None,
+    ) -> "Preflight":
+        """What this model would be given of a conversation, told beforehand; nothing is sent.
+
+        What has to be dropped, converted, renamed or mended for it, how many tokens that is, what
+        its cache would have to be given anew, and whether it fits.
+        """
+        from holdfast.providers.preflight import preflight
+
+        return preflight(self, messages, system, tools)
 
     async def count_tokens(
         self,

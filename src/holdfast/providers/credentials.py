@@ -1,7 +1,7 @@
 """Keys, and how they stay out of everything that can be read.
 
 A `Secret` shows itself as ***, wherever it is printed, and is not pickled. `Credentials` knows
-where a key comes from, and reads it at each call: what was given, or the environment. `Headers`
+where a key comes from, and reads it at each try: what was given, or the environment. `Headers`
 shows its names alone. `Hidden` takes secrets out of an error that is about to reach somebody.
 """
 
@@ -58,7 +58,7 @@ class Headers(dict[str, str]):
 class Credentials:
     """The key of a service: what was `given`, else the first of these variables that is set.
 
-    What was given may be a function, asked at each call, for keys that change; it may be async.
+    What was given may be a function, asked at each try, for keys that change; it may be async.
     """
 
     def __init__(self, given: Key | None, variables: tuple[str, ...] = ()) -> None:

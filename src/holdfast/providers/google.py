@@ -65,7 +65,6 @@ class GoogleWire(Wire):
         if framing not in ("events", "array"):
             raise InvalidInput("framing", f"is events or array, not {framing!r}")
         self.framing = framing
-        self.rules = RULES
         self._is_vertex = project is not None
         self._path = _path(model, project, location)
         self._generation = generation(model)
@@ -73,6 +72,7 @@ class GoogleWire(Wire):
         self.fragments = Fragments(
             self.name, RULES.vendor, is_signed=is_signed, reads_media=is_signed
         )
+        self.rules = RULES._replace(detaches=self.fragments.detaches)
 
     def fragment(self, message: Message) -> Fragment:
         return self.fragments.of(message)
@@ -85,7 +85,7 @@ class GoogleWire(Wire):
             if ask.prepared.system:
                 body["systemInstruction"] = {"parts": [{"text": ask.prepared.system}]}
             if ask.prepared.tools:
-                declared = [_declaration(tool) for tool in ask.prepared.tools]
+                declared = [self.declaration(tool) for tool in ask.prepared.tools]
                 body["tools"] = [{"functionDeclarations": declared}]
         if config := self._config(ask):
             body["generationConfig"] = config
@@ -100,6 +100,14 @@ class GoogleWire(Wire):
     def reader(self, answer: Answer) -> Reader:
         reasons = VERTEX_REASONS if self._is_vertex else GEMINI_REASONS
         return GoogleReader(answer, RULES.vendor, reasons)
+
+    def declaration(self, tool: Tool) -> Object:
+        """A tool, as the model is told of it."""
+        return {
+            "name": tool.name,
+            "description": tool.description,
+            "parametersJsonSchema": tool.parameters,
+        }
 
     # How to answer
 
@@ -156,11 +164,3 @@ def _path(model: str, project: str | None, location: str) -> str:
         named = named if named.startswith("publishers/") else f"publishers/google/{named}"
         named = f"projects/{project}/locations/{location}/{named}"
     return quote(named, safe="/@.-_~")
-
-
-def _declaration(tool: Tool) -> Object:
-    return {
-        "name": tool.name,
-        "description": tool.description,
-        "parametersJsonSchema": tool.parameters,
-    }

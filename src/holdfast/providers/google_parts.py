@@ -252,8 +252,7 @@ class Fragments:
                 words.append(part.text)
             elif isinstance(part, Media) and (found := google_media.source(part)):
                 label = _label(part, len(refs) + 1)
-                is_read = self._reads_media and found.media_type in google_media.RESPONSE_TYPES
-                if is_read and found.data:
+                if self._is_read(found):
                     inline = found.wire["inlineData"]
                     inside.append({"inlineData": {**inline, "displayName": label}})
                     refs.append({"$ref": label})
@@ -264,6 +263,16 @@ class Fragments:
         response = b'"response":' + _response(said, is_error, refs)
         parts = b',"parts":' + _encode(inside) if inside else b""
         return response + parts, tuple(behind)
+
+    def _is_read(self, found: google_media.Source) -> bool:
+        """Whether the model reads this inside a response."""
+        is_of_type = found.media_type in google_media.RESPONSE_TYPES
+        return self._reads_media and is_of_type and bool(found.data)
+
+    def detaches(self, part: Media) -> bool:
+        """For `Rules.detaches`."""
+        found = google_media.source(part)
+        return found is not None and not self._is_read(found)
 
 
 def _text(words: str) -> bytes:

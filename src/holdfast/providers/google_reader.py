@@ -92,10 +92,15 @@ class GoogleReader(Reader):
         self._call: _Call | None = None
         self._reason = ""
 
+    def inside(self, document: Object) -> Object:
+        """The answer, or a piece of it, in a document of the service."""
+        return document
+
     def feed(self, name: str, data: bytes) -> None:  # noqa: ARG002 - all events have one name
-        self._take(fields.decode_object(data), is_whole=False)
+        self._take(self.inside(fields.decode_object(data)), is_whole=False)
 
     def read(self, body: Object) -> None:
+        body = self.inside(body)
         self._take(body, is_whole=True)
         # The document came whole, so that is all, even if it does not say why.
         self.is_complete = self.is_complete or bool(body.get("candidates"))
@@ -106,7 +111,7 @@ class GoogleReader(Reader):
             event = fields.decode_object(left_over.strip().removeprefix(b"data:"))
         except ProtocolError:
             return
-        self._take(event, is_whole=False)
+        self._take(self.inside(event), is_whole=False)
 
     def _take(self, event: Object, *, is_whole: bool) -> None:
         if event.get("error") is not None:

@@ -5,56 +5,47 @@ where the service is, how a key is sent, how tokens are counted and models liste
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
 from holdfast.cancel import CancelToken
-from holdfast.errors import AuthError, InvalidInput, ProviderError
-from holdfast.messages import Message, ToolCall
+from holdfast.errors import AuthError, InvalidInput
 from holdfast.providers import pipe
 from holdfast.providers.address import Address
-from holdfast.providers.base import Callbacks, Provider, Response
+from holdfast.providers.attempts import Attempt, Attempts, FixedAttempts, Outgoing, SameAttempts
+from holdfast.providers.base import Callbacks, Response
 from holdfast.providers.credentials import Credentials, Headers, Hidden, Key, Secret
 from holdfast.providers.fields import Object
-from holdfast.providers.options import (
-    checked_count,
-    checked_headers,
-    checked_limit,
-    checked_prices,
-    checked_proxy,
-    names_of,
-)
+from holdfast.providers.options import checked_count, checked_headers, checked_proxy, names_of
 from holdfast.providers.retries import TRIES_MAX
 from holdfast.providers.wire import Ask, Wire
-from holdfast.settings import Settings
-from holdfast.tools import Tool
-from holdfast.usage import Prices, Usage
+from holdfast.providers.wire_provider import OnRetry, WireProvider
+from holdfast.usage import Prices
 
 if TYPE_CHECKING:
     import httpx2
 
     from holdfast.providers.exchange import Exchange
-    from holdfast.providers.models import Model
 
 _encode = msgspec.json.Encoder().encode
 _PRIVATE = re.compile(r"auth|key|token|secret|cookie|password")
 _CREDENTIALS = {"authorization", "x-api-key", "api-key", "x-goog-api-key"}
 
 
-class HttpProvider(Provider):
-    """What all vendors share. The options are those of `open_provider`."""
+class HttpProvider(WireProvider):
+    """What all vendors over HTTP share. The options are those of `open_provider`."""
 
     vendor: str
     address_default: ClassVar[str]
     address_variable: ClassVar[str | None] = None
     key_variables: ClassVar[tuple[str, ...]] = ()
     key_header: str = "authorization"  # any other holds the key alone
+    key_default: ClassVar[str | None] = None  # no secret, for servers that look at none
     models_path: str = "models"
     headers: ClassVar[Mapping[str, str]] = {}  # of every request
-    is_direct: ClassVar[bool] = False  # proxies of the environment are not for it
 
     def __init__(
         self,
@@ -74,15 +65,16 @@ class HttpProvider(Provider):
     ) -> None:
         if client is not None and proxy is not None:
             raise InvalidInput("proxy", "is for a client that is made here: give it to yours")
-        self.model = wire.model
-        self.wire = wire
+        super().__init__(
+            wire,
+            tries_max=tries_max,
+            context_limit=context_limit,
+            output_limit=output_limit,
+            prices=prices,
+        )
         self.address = address
-        self._credentials = Credentials(api_key, self.key_variables)
+        self._credentials = Credentials(api_key, self.variables())
         self._headers = checked_headers(headers)
-        self._tries_max = checked_count("tries_max", tries_max, TRIES_MAX)
-        self._context_limit = checked_limit("context_limit", context_limit)
-        self._output_limit = checked_limit("output_limit", output_limit)
-        self._prices = checked_prices(prices)
         self._client = client
         self._pipe = pipe.Pipe(
             client=client,
@@ -110,6 +102,15 @@ class HttpProvider(Provider):
 
     # What a vendor may say otherwise
 
+    def variables(self) -> tuple[str, ...]:
+        """Where the environment may have the key; the first that is set holds it."""
+        return self.key_variables
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether proxies of the environment are not for it."""
+        return False
+
     async def ready(self) -> None:
         """Have what a request needs; called before each. The address may change here."""
         return
@@ -118,9 +119,13 @@ class HttpProvider(Provider):
         """Where a question goes."""
         return self.address.join(self.wire.path(ask))
 
-    async def count_at_service(self, ask: Ask) -> int | None:  # noqa: ARG002 - others look at it
-        """The tokens of a prompt by the service's own count; None if it offers none."""
-        return None
+    def attempts(self, outgoing: Outgoing) -> Attempts[pipe.Request]:
+        """The tries of one request. Credentials and addresses may change between two of them."""
+        return SameAttempts(self, outgoing)
+
+    async def models(self, path: str) -> Object:
+        """A page of the list of models."""
+        return await self.get(path, is_list=True)
 
     def name_of(self, listed: Object) -> str | None:
         """The name of a model, in one entry of the service's list."""
@@ -133,32 +138,13 @@ class HttpProvider(Provider):
 
     # The promise
 
-    async def complete(
+    async def answered(
         self,
-        messages: Sequence[Message],
-        system_instruction: str | None = None,
-        tools: Sequence[Tool] | None = None,
-        *,
-        response_schema: Mapping[str, Any] | None = None,
-        settings: Settings | None = None,
-        conversation: str | None = None,
-        cancel_token: CancelToken | None = None,
-        on_chunk: Callable[[str], object] | None = None,
-        on_usage_update: Callable[[Usage], object] | None = None,
-        on_thinking: Callable[[str], object] | None = None,
-        on_tool_call: Callable[[ToolCall], object] | None = None,
-        on_retry: Callable[[ProviderError, int, float], object] | None = None,
+        ask: Ask,
+        callbacks: Callbacks,
+        cancel_token: CancelToken | None,
+        on_retry: OnRetry | None,
     ) -> Response:
-        callbacks = Callbacks(on_chunk, on_usage_update, on_thinking, on_tool_call)
-        ask = self.wire.ask(
-            messages,
-            system_instruction,
-            tools,
-            schema=response_schema,
-            settings=settings,
-            conversation=conversation,
-            stream=callbacks.want_stream,
-        )
         body = _encode(self.wire.to_wire(ask))
         headers = self.wire.headers(ask)
         if ask.stream:
@@ -167,52 +153,19 @@ class HttpProvider(Provider):
             exchange = await self._exchange("POST", lambda: self.url(ask), body, headers)
         return await exchange.complete(self.wire, ask, callbacks, cancel_token, on_retry)
 
-    async def count_tokens(
-        self,
-        messages: Sequence[Message],
-        system_instruction: str | None = None,
-        tools: Sequence[Tool] | None = None,
-    ) -> int:
-        counted = await self.count_at_service(self.wire.ask(messages, system_instruction, tools))
-        if counted is not None:
-            return counted
-        from holdfast.providers.tokens import counter, prompt_tokens
-
-        known = self._known
-        return prompt_tokens(
-            messages,
-            counter(known.family),
-            system=system_instruction,
-            tools=tools or (),
-            images=known.images,
-        )
-
-    @property
-    def context_limit(self) -> int:
-        return self._context_limit or self._known.context
-
-    @property
-    def output_limit(self) -> int:
-        return self._output_limit or self._known.output
-
-    @property
-    def prices(self) -> Prices | None:
-        """What its tokens cost: as it was opened with, or as the table of models says."""
-        return self._prices or self._known.prices
-
     async def list_models(self, prefix: str = "") -> tuple[str, ...]:
         names: dict[str, None] = {}
         path: str | None = self.models_path
         for _ in range(_PAGES_MAX):
             if path is None:
                 break
-            document = await self.get(path)
+            document = await self.models(path)
             names |= dict.fromkeys(filter(None, map(self.name_of, _listed(document))))
             path = self.next_page(document)
         return tuple(sorted(name for name in names if name.startswith(prefix)))
 
     async def verify(self) -> None:
-        await self.get(self.models_path)
+        await self.models(self.models_path)
 
     async def close(self) -> None:
         await self._pipe.close()
@@ -222,64 +175,100 @@ class HttpProvider(Provider):
 
     # Requests
 
-    async def get(self, path: str) -> Object:
-        """The JSON object at a path of the service."""
-        exchange = await self._exchange("GET", lambda: self.address.join(path), None, {})
-        return await exchange.document()
+    async def get(
+        self,
+        path: str,
+        *,
+        under: Address | None = None,
+        is_list: bool = False,
+        tries_max: int | None = None,
+    ) -> Object:
+        """The JSON object at a path of the service; a list, if one `is_list`, is its `data`."""
+        exchange = await self._exchange(
+            "GET", lambda: (under or self.address).join(path), None, {}, tries_max
+        )
+        return await exchange.document(is_list=is_list)
 
-    async def post(self, path: str, body: Object) -> Object:
+    async def post(self, path: str, body: Object, *, tries_max: int | None = None) -> Object:
         """The JSON object that answers another one."""
-        exchange = await self._exchange("POST", lambda: self.address.join(path), _encode(body), {})
+        exchange = await self._exchange(
+            "POST", lambda: self.address.join(path), _encode(body), {}, tries_max
+        )
         return await exchange.document()
 
     async def _exchange(
-        self, method: str, url: Callable[[], str], body: bytes | None, more: Mapping[str, str]
-    ) -> "Exchange":
+        self,
+        method: str,
+        url: Callable[[], str],
+        body: bytes | None,
+        more: Mapping[str, str],
+        tries_max: int | None = None,
+    ) -> "Exchange[pipe.Request]":
         """A request that can be sent."""
         from holdfast.providers.exchange import Exchange
 
         await self.ready()
-        key = await self._key()
+        attempts = self.attempts(Outgoing(method, url, body, more))
+        tries_max = tries_max or self._tries_max
+        return Exchange(self._pipe, attempts, self.vendor, tries_max, self.explain)
+
+    async def ask_once(self, attempt: Attempt[pipe.Request]) -> Object:
+        """The JSON object that answers a request that is signed already. It is tried once: for
+        what a try of another request needs."""
+        from holdfast.providers.exchange import Exchange
+
+        return await Exchange(self._pipe, FixedAttempts(attempt), self.vendor, 1).document()
+
+    def signed(self, outgoing: Outgoing, key: Secret | None) -> Attempt[pipe.Request]:
+        """A request with its credentials: this key, and what the caller gave besides."""
         headers = Headers({"accept": "application/json", "user-agent": "holdfast"})
-        if body is not None:
+        if outgoing.body is not None:
             headers["content-type"] = "application/json"
         headers |= self.headers
-        headers |= more
+        headers |= outgoing.headers
         if self.address.userinfo is not None:
             headers["authorization"] = self.address.userinfo.reveal()
-        if key is not None:
-            bare = key.reveal()
+        bare = self._key_default if key is None else key.reveal()
+        if bare is not None:
             is_bearer = self.key_header == "authorization"
             headers[self.key_header] = f"Bearer {bare}" if is_bearer else bare
         headers |= {name: value.reveal() for name, value in self._headers.items()}
         private = [value for name, value in self._headers.items() if _PRIVATE.search(name)]
-        hidden = Hidden([key, self.address.userinfo, *private])
-        request = pipe.Request(method, url(), headers, body)
-        return Exchange(self._pipe, request, self.vendor, hidden, self._tries_max)
+        request = pipe.Request(outgoing.method, outgoing.url(), headers, outgoing.body)
+        return Attempt(request, Hidden([key, self.address.userinfo, *private]))
 
-    async def _key(self) -> Secret | None:
+    async def key(self) -> Secret | None:
+        """The key as it is now; None where none is needed, else AuthError."""
         if self.address.userinfo is not None and not self._credentials.is_given:
             return None
         key = await self._credentials.read(self.vendor)
         if key is None and not self._works_without_key:
-            raise AuthError(f"there is no key: {self._credentials.way_out}", self.vendor)
+            raise AuthError(f"there is no key: {self.way_to_a_key}", self.vendor)
         return key
+
+    @property
+    def way_to_a_key(self) -> str:
+        """What to do when there is none."""
+        return self._credentials.way_out
+
+    @property
+    def _key_default(self) -> str | None:
+        is_other = self.address.userinfo is not None or self._has_other_way
+        return None if is_other else self.key_default
 
     @property
     def _works_without_key(self) -> bool:
         """The caller has another way in, or the service is on this machine and may want none."""
-        if self.address.is_loopback or _CREDENTIALS & self._headers.keys():
+        return self.address.is_loopback or self._has_other_way or self.key_default is not None
+
+    @property
+    def _has_other_way(self) -> bool:
+        if _CREDENTIALS & self._headers.keys():
             return True
         client = self._client
         return client is not None and (
             client.auth is not None or any(name in client.headers for name in _CREDENTIALS)
         )
-
-    @property
-    def _known(self) -> "Model":
-        from holdfast.providers.models import model_of
-
-        return model_of(self.vendor, self.model)
 
 
 _PAGES_MAX = 100

@@ -79,8 +79,8 @@ def model_of(vendor: str, name: str, models: Mapping[str, Model] | None = None) 
     known = table()
     for spelling in _spellings(name):
         if (model := known.get(spelling)) is not None:
-            return _sold_by(vendor, model)
-    return _guess(vendor, name)
+            return _limited(vendor, _sold_by(vendor, model))
+    return _limited(vendor, _guess(vendor, name))
 
 
 @cache
@@ -131,10 +131,13 @@ def _best(name: str, models: Mapping[str, Model]) -> Model | None:
 
 # ---- how a name may be spelled ----
 
-_PREFIX = re.compile(r"^(?:.*/)?(?:(?:us|eu|apac|global|jp|au)\.)?(?:(?:anthropic|openai)\.)?")
+_PREFIX = re.compile(
+    r"^(?:.*/)?(?:antigravity-)?(?:(?:us|eu|apac|global|jp|au)\.)?(?:(?:anthropic|openai)\.)?"
+)
 _SUFFIX = re.compile(
     r"(?:[-@]20\d{6}|-20\d\d-\d\d-\d\d|-\d{4}|-\d\d-\d\d|-\d{3}|-0"  # snapshots and versions
-    r"|-latest|-preview|-exp|-v\d(?::\d)?|[:@][\w.-]*|-customtools)$"
+    r"|-latest|-preview|-exp|-v\d(?::\d)?|[:@][\w.-]*|-customtools"
+    r"|(?<=\d)-thinking|(?<=\d-pro)-(?:low|high))$"  # Antigravity's, of one model
 )
 _SUFFIXES_MAX = 4
 
@@ -155,7 +158,7 @@ def _spellings(name: str) -> Iterator[str]:
 
 # ---- who sells it, and what is not known ----
 
-_SELLS_FOR = {"azure": "openai"}  # at the maker's prices
+_SELLS_FOR = {"azure": "openai", "claude-cli": "anthropic"}  # at the maker's prices
 
 
 def _sold_by(vendor: str, model: Model) -> Model:
@@ -164,12 +167,28 @@ def _sold_by(vendor: str, model: Model) -> Model:
     return model.replace(prices=None, cache_ttl_s=None)
 
 
+# What a reseller allows, whatever the maker does, by how a name begins: context and output.
+_LIMITS = {
+    "antigravity": (("claude", 200_000, 64_000), ("gemini", 1_048_576, 65_536)),
+}
+
+
+def _limited(vendor: str, model: Model) -> Model:
+    short = next(_spellings(model.name))
+    for start, context, output in _LIMITS.get(vendor, ()):
+        if short.startswith(start):
+            return model.replace(context=context, output=output)
+    return model
+
+
 # Context, output, family and rule for pictures of a model that is not in the table.
 _GUESSES = {
     "anthropic": (200_000, 8_192, "claude-4.7", "grid-hi"),  # the newer ones need more tokens
+    "claude-cli": (200_000, 32_000, "claude-4.7", "grid-hi"),
     "openai": (128_000, 16_384, "o200k", "tiles"),
     "azure": (128_000, 16_384, "o200k", "tiles"),
     "google": (1_048_576, 8_192, "gemini", "gemini-3"),
+    "github": (128_000, 4_096, "o200k", "tiles"),
 }
 _GUESS = (32_768, 4_096, "other", "other")
 

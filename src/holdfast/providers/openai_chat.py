@@ -9,7 +9,8 @@ One message becomes one message of the wire, with two exceptions:
 
 The wire has no field for a result that is an error; the text says it. Thinking goes back to the
 model that thought it in the field in which it came (`part.extra["field"]`), OpenRouter's
-`reasoning_details` piece by piece (`part.extra["detail"]`). What the model refused to say is
+`reasoning_details` piece by piece (`part.extra["detail"]`), Copilot's `reasoning_text` with the
+seal that came with it. What the model refused to say is
 replayed as a refusal, what it said aloud as its transcript: the sound itself is kept by the
 service for an hour only.
 """
@@ -30,7 +31,7 @@ from holdfast.providers.fields import Object
 from holdfast.providers.names import Spelling
 from holdfast.providers.openai_chat_dialect import HOSTS, Dialect, dialect_of
 from holdfast.providers.openai_chat_media import part_of, taker
-from holdfast.providers.openai_chat_reader import CHAT, ChatReader
+from holdfast.providers.openai_chat_reader import CHAT, REASONING, SEALED_REASONING, ChatReader
 from holdfast.providers.prepare import Prepared, Rules
 from holdfast.providers.wire import Ask, Wire, merge, wanted
 
@@ -72,6 +73,9 @@ class OpenAIChatWire(Wire):
         self.dialect = dialect = dialect or dialect_of(base_url)
         self.api_version = api_version
         self._vendor = vendor or self.vendor
+        # Others who speak this wire have models of their own, and take what they do not know.
+        self._reasons = shared.reasons(model) if dialect.is_openai else None
+        self._max_tokens = "max_completion_tokens" if self._reasons else dialect.max_tokens
         self._system_role = "user" if model.startswith(NO_INSTRUCTIONS) else dialect.system_role
         self.rules = Rules(
             vendor=CHAT,
@@ -82,6 +86,8 @@ class OpenAIChatWire(Wire):
             last_is_user=dialect.last_is_user,
             keeps_thinking=dialect.thinking != "never",
             takes=taker(dialect),
+            has_any_arguments=True,
+            detaches=lambda part: (part_of(part, dialect) or {}).get("type") != "text",
         )
 
     def path(self, ask: Ask) -> str:  # noqa: ARG002 - the same for all
@@ -91,7 +97,10 @@ class OpenAIChatWire(Wire):
         return f"/openai/deployments/{quote(self.model, safe='')}/chat/completions?{query}"
 
     def reader(self, answer: Answer) -> ChatReader:
-        return ChatReader(answer, vendor=self._vendor, ends=self.dialect.ends)
+        dialect = self.dialect
+        return ChatReader(
+            answer, vendor=self._vendor, ends=dialect.ends, joins_choices=dialect.joins_choices
+        )
 
     # The body
 
@@ -123,11 +132,11 @@ class OpenAIChatWire(Wire):
 
     def _put_settings(self, body: Object, ask: Ask) -> None:
         settings = ask.settings
-        if settings.temperature is not None:
+        if settings.temperature is not None and self._reasons is not True:
             body["temperature"] = settings.temperature
         if settings.max_tokens is not None:
-            body[self.dialect.max_tokens] = settings.max_tokens
-        if settings.thinking is not None:
+            body[self._max_tokens] = settings.max_tokens
+        if settings.thinking is not None and self._reasons is not False:
             body |= _thinking(self.dialect.effort, settings.thinking)
         if ask.conversation and self.dialect.has_cache_key:
             body["prompt_cache_key"] = shared.cache_key(ask.conversation)
@@ -250,8 +259,12 @@ def _put_thinking(made: Object, content: Iterable[Part]) -> None:
             details.append(_detail(part, detail))
         elif field is None and part.text:
             field = "reasoning_content"  # it came from elsewhere: that is what most call it
-        if field in ("reasoning", "reasoning_content"):
+        if field in REASONING:
             made[field] = made.get(field, "") + part.text
+        if field == SEALED_REASONING and part.signature:
+            made["reasoning_opaque"] = part.signature
+    if "reasoning_opaque" not in made:  # the words alone are an "Invalid signature"
+        made.pop(SEALED_REASONING, None)
     if details:
         made["reasoning_details"] = details
 
@@ -276,6 +289,8 @@ def _thinking(field: str, thinking: str | int) -> Object:
     is_off = word == "none"
     if field == "thinking":
         return {"thinking": {"type": "disabled" if is_off else "enabled"}}
+    if field == "thinking_budget":
+        return {} if is_off else {"thinking_budget": shared.budget(thinking)}
     if field == "enable_thinking":
         budget = {} if is_off or isinstance(thinking, str) else {"thinking_budget": thinking}
         return {"enable_thinking": not is_off, **budget}

@@ -9,8 +9,8 @@ of them take.
 import hashlib
 import re
 from typing import Literal, NamedTuple
-from urllib.parse import urlsplit
 
+from holdfast.providers.hosts import by_host
 from holdfast.providers.names import Spelling
 
 _UNPRINTABLE = re.compile(r"[^\x21-\x7e]")
@@ -42,7 +42,9 @@ class Dialect(NamedTuple):
     no_thinking       what stands in `reasoning_content` of a message with calls that has none,
                       where the server refuses it otherwise
     effort            how to say how hard to think: `reasoning_effort` (a word), `reasoning` (an
-                      object), `thinking` (on or off), `enable_thinking` (on or off, and a budget)
+                      object), `thinking` (on or off), `enable_thinking` (on or off, and a budget),
+                      `thinking_budget` (tokens)
+    is_openai         OpenAI's models are there under their names, which tell what they take
     has_usage_option  takes `stream_options`; others always tell the tokens, or refuse the field
     has_schema        takes a JSON Schema for the answer; others take only "some JSON", and are
                       told the schema in words
@@ -54,6 +56,7 @@ class Dialect(NamedTuple):
     has_system_role   takes system messages behind the first one
     last_is_user      refuses a conversation that ends with the assistant
     alternates        user and assistant take turns, and the user begins
+    joins_choices     one answer may come in several choices: the words in one, each call in another
     ends              what ends a stream (see `openai_chat_reader`)
     """
 
@@ -62,9 +65,10 @@ class Dialect(NamedTuple):
     call_id: Spelling = LONG_ID
     thinking: Literal["never", "calls", "always"] = "always"
     no_thinking: str | None = None
-    effort: Literal["reasoning_effort", "reasoning", "thinking", "enable_thinking"] = (
-        "reasoning_effort"
-    )
+    effort: Literal[
+        "reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget"
+    ] = "reasoning_effort"
+    is_openai: bool = False
     has_usage_option: bool = True
     has_schema: bool = True
     has_parts: bool = True
@@ -75,6 +79,7 @@ class Dialect(NamedTuple):
     has_system_role: bool = True
     last_is_user: bool = False
     alternates: bool = False
+    joins_choices: bool = False
     ends: Literal["done", "usage", "finish"] = "done"
 
 
@@ -85,10 +90,14 @@ AZURE = Dialect(
     max_tokens="max_completion_tokens",
     call_id=SHORT_ID,
     thinking="never",
+    is_openai=True,
     has_files=True,
     has_names=True,
 )
 OPENAI = AZURE._replace(has_cache_key=True)
+# Models of many makers: of the limit on tokens, OpenAI's that reason know only the newer name.
+GITHUB = AZURE._replace(max_tokens="max_tokens", has_parts=False, has_files=False, has_names=False)
+COPILOT = GITHUB._replace(thinking="always", joins_choices=True)
 ROUTER = Dialect(effort="reasoning", has_files=True, has_names=True)
 DEEPSEEK = Dialect(
     thinking="calls",  # its older models refuse it elsewhere, its newer ones miss it there
@@ -121,8 +130,9 @@ HOSTS: dict[str, Dialect] = {
     "openai.azure.com": AZURE,
     "cognitiveservices.azure.com": AZURE,
     "services.ai.azure.com": AZURE,
-    "models.github.ai": AZURE,
-    "models.inference.ai.azure.com": AZURE,
+    "models.github.ai": GITHUB,
+    "models.inference.ai.azure.com": GITHUB,
+    "githubcopilot.com": COPILOT,
     "openrouter.ai": ROUTER,
     "ai-gateway.vercel.sh": ROUTER,
     "snowflakecomputing.com": ROUTER._replace(has_files=False, ends="usage"),
@@ -144,8 +154,4 @@ HOSTS: dict[str, Dialect] = {
 
 def dialect_of(base_url: str | None) -> Dialect:
     """The dialect of the server at this address; OpenAI's where none is given."""
-    if base_url is None:
-        return OPENAI
-    host = urlsplit(base_url).hostname or ""
-    known = (name for name in HOSTS if host == name or host.endswith(f".{name}"))
-    return HOSTS.get(next(known, ""), UNKNOWN)
+    return OPENAI if base_url is None else by_host(HOSTS, base_url, UNKNOWN)

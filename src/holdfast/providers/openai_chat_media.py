@@ -73,6 +73,18 @@ def taker(dialect: Dialect) -> Callable[[Any, Role], bool]:
     return takes
 
 
+def text_of(file: File) -> str | None:
+    """The words of a document that is text, behind its name; None if it is none."""
+    kind = media_type(file)
+    if not (file.data and kind and _TEXTS.match(kind)):
+        return None
+    try:
+        words = file.data.decode()
+    except UnicodeDecodeError:
+        return None
+    return f"{file.name}:\n{words}" if file.name else words
+
+
 def from_url(url: str, kind: type[Image] = Image) -> Image | None:
     """A picture in an answer: its bytes if they are in the URL, else the address."""
     match = _DATA_URL.match(url)
@@ -110,21 +122,13 @@ def _audio(audio: Audio, dialect: Dialect) -> Object | None:
 
 
 def _file(file: File, dialect: Dialect) -> Object | None:
+    if (words := text_of(file)) is not None:
+        return {"type": "text", "text": words}
     kind = media_type(file)
-    if file.data and kind and _TEXTS.match(kind):
-        return _text_file(file)
     if not (dialect.has_files and file.data and kind == PDF):
         return None
     name = file.name or "document.pdf"
     return {"type": "file", "file": {"filename": name, "file_data": _data_url(PDF, file.data)}}
-
-
-def _text_file(file: File) -> Object | None:
-    try:
-        words = (file.data or b"").decode()
-    except UnicodeDecodeError:
-        return None
-    return {"type": "text", "text": f"{file.name}:\n{words}" if file.name else words}
 
 
 def _data_url(kind: str | None, data: bytes | None) -> str:

@@ -40,7 +40,8 @@ STOPS: dict[str, str] = {
     **dict.fromkeys(("content_filter", "safety", "sensitive"), Stop.SAFETY),
     **dict.fromkeys(("error", "network_error"), Stop.ERROR),
 }
-REASONING = ("reasoning_content", "reasoning")
+SEALED_REASONING = "reasoning_text"  # Copilot's: `reasoning_opaque` is its seal
+REASONING = ("reasoning_content", "reasoning", SEALED_REASONING)
 # What every event of a stream has, so that most of them need no further look.
 _USUAL = frozenset(
     ("id", "object", "created", "model", "choices", "usage", "obfuscation", "p", "error")
@@ -49,18 +50,27 @@ _REPEATED = (_USUAL | {"system_fingerprint", "service_tier", "provider"}) - {"er
 _OF_CHOICE = frozenset(("index", "delta", "message", "finish_reason", "usage", "error"))
 _OFTEN_NULL = frozenset(("logprobs", "native_finish_reason")) | _OF_CHOICE
 _SAID = frozenset(("role", "content", "tool_calls", "function_call", "refusal"))
-_MORE = frozenset((*REASONING, "reasoning_details", "images", "audio")) | _SAID
+_MORE = frozenset((*REASONING, "reasoning_details", "reasoning_opaque", "images", "audio")) | _SAID
 _SEALED = frozenset(("text", "summary", "signature", "data"))
 
 
 class ChatReader(Reader):
     """Folds one answer of Chat Completions."""
 
-    def __init__(self, answer: Answer, *, vendor: str = "openai", ends: str = "done") -> None:
+    def __init__(
+        self,
+        answer: Answer,
+        *,
+        vendor: str = "openai",
+        ends: str = "done",
+        joins_choices: bool = False,
+    ) -> None:
         super().__init__(answer)
         self._vendor = vendor
         self._ends = ends
+        self._joins_choices = joins_choices
         self._signature: str | None = None  # of the whole message
+        self._seal: str | None = None  # of thinking that is not the last block
         self._calls = Calls(answer)
         self._sound = Sound()
         self._kept: Object = {}
@@ -89,9 +99,14 @@ class ChatReader(Reader):
         if not choices:
             raise ProtocolError("the answer has no choices")
         self._read_choice(choices[0])
+        others = []
+        for choice in choices[1:]:
+            if self._is_joined(choice):
+                self._read_choice(choice)
+            else:
+                others.append(choice)
         self._put_facts(body)
-        if len(choices) > 1:
-            self.answer.about(choices=choices[1:])
+        self.answer.about(choices=others or None)
         self._end()
 
     def finish(self, left_over: bytes) -> None:
@@ -111,6 +126,9 @@ class ChatReader(Reader):
             self.answer.add_part(sound)
         if self._signature:
             self.answer.sign(self._signature, field="extra_content")
+        if self._seal:  # it came behind the words: thinking without any
+            self.answer.begin_block(is_thinking=True)
+            self.answer.sign(self._seal, field=SEALED_REASONING)
         self._calls.end()
         self.is_complete = True
 
@@ -118,7 +136,7 @@ class ChatReader(Reader):
 
     def _read_event(self, event: Object) -> None:
         for choice in fields.objects_of(event, "choices"):
-            if choice.get("index"):
+            if choice.get("index") and not self._is_joined(choice):
                 add_choice(self._kept, choice)
                 self.answer.about(choices=self._kept["choices"])
             else:
@@ -131,6 +149,13 @@ class ChatReader(Reader):
         ):
             self._raise_error(event)
             self._put_facts(event)
+
+    def _is_joined(self, choice: Object) -> bool:
+        """Whether a further choice is more of the first one: calls, and no words of its own."""
+        if not self._joins_choices:
+            return False
+        said = choice.get("message", choice.get("delta"))
+        return type(said) is dict and bool(said.get("tool_calls")) and not said.get("content")
 
     def _read_choice(self, choice: Object) -> None:
         self._has_choice = True
@@ -249,6 +274,8 @@ class ChatReader(Reader):
             self.answer.add_text(self._sound.add(fields.object_of(said, "audio")))
         if signature := signature_of(said.get("extra_content")):
             self._signature = signature
+        if seal := fields.text_of(said, "reasoning_opaque"):
+            self._put_seal(seal)
         if not _MORE.issuperset(said):
             self._keep(said, _MORE)
 
@@ -262,6 +289,12 @@ class ChatReader(Reader):
             self.answer.note(field=field)
             self._thought = field
         self.answer.add_thinking(words)
+
+    def _put_seal(self, seal: str) -> None:
+        if self._thought == SEALED_REASONING:
+            self.answer.sign(seal)
+        else:
+            self._seal = seal
 
     def _read_details(self, details: list[Object], field: str | None, words: str) -> None:
         """OpenRouter's blocks: the words once, as they also stand in `reasoning`."""

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from holdfast.errors import InvalidInput
 from holdfast.providers.address import Address
+from holdfast.providers.hosts import key_variables
 from holdfast.providers.http_provider import HttpProvider, address_of
 from holdfast.providers.wire import Wire
 
@@ -55,6 +56,9 @@ class OpenAIProvider(HttpProvider):
         api = api or ("responses" if is_own else "chat")
         own, common = cls.sorted_options(options, _wire_class(api), "api", "azure", "api_version")
         return cls(_wire(api, model, address, own, is_own), address, **common)
+
+    def variables(self) -> tuple[str, ...]:
+        return key_variables(str(self.address), self.key_variables)
 
 
 class _Azure(OpenAIProvider):

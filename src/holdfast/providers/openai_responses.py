@@ -38,11 +38,7 @@ _CALL_ID = Spelling(re.compile(r"[^!-~]"), CALL_ID_MAX)
 _OUTPUT_TOKENS_MIN = 16  # "Expected a value >= 16"
 _ENCRYPTED = "reasoning.encrypted_content"
 
-# Does a model reason? It then refuses a temperature; and one that does not refuses to be asked for
-# its reasoning ("Encrypted content is not supported with this model."). Of a name that is not
-# known here, both are sent. The lowest effort is for those that cannot do without.
-_PLAIN = re.compile(r"(?<![a-z0-9])(gpt-3|gpt-4|gpt4|chatgpt|gpt-5-chat)|non-reasoning")
-_REASONS = re.compile(r"(?<![a-z0-9])(o[1-9](?![0-9])|gpt-5|codex|gpt-oss)")
+# The lowest effort is for those that cannot do without.
 _LOWEST = (
     (re.compile(r"(?<![a-z0-9])(o[1-9](?![0-9])|gpt-oss)"), "low"),
     (re.compile(r"gpt-5(?![.0-9])"), "minimal"),
@@ -74,7 +70,7 @@ class OpenAIResponsesWire(Wire):
     ) -> None:
         super().__init__(model, vendor=vendor)
         self._path = path if api_version is None else f"{path}?api-version={quote(api_version)}"
-        self._reasons = _is_reasoning(model) if reasons is None else reasons
+        self._reasons = shared.reasons(model) if reasons is None else reasons
         self._is_compatible = is_compatible
         self._options = vendor or self.vendor  # under which name settings.extra has ours
         self._items = Items(self.name, is_compatible)
@@ -84,6 +80,7 @@ class OpenAIResponsesWire(Wire):
             call_id=_CALL_ID,
             has_system_role=True,
             takes=takes,
+            has_any_arguments=True,
         )
 
     def fragment(self, message: Message) -> Fragment:
@@ -145,14 +142,6 @@ class OpenAIResponsesWire(Wire):
             known = ", ".join(("off", *_EFFORTS[1:]))
             raise InvalidInput("thinking", f"is one of {known}, or tokens, not {thinking!r}")
         return thinking
-
-
-def _is_reasoning(model: str) -> bool | None:
-    """Whether a model of this name reasons; None if the name does not tell."""
-    name = model.lower()
-    if _PLAIN.search(name):
-        return False
-    return True if _REASONS.search(name) else None
 
 
 def _declared(tool: Tool) -> Object:

@@ -20,6 +20,7 @@ from holdfast.tools import Tool
 TOOL_NAME = Spelling(re.compile(r"[^a-zA-Z0-9_-]"), 64)
 CACHE_KEY_SIZE_MAX = 64
 EFFORT_TOKENS = ((0, "none"), (2_048, "low"), (8_192, "medium"))  # up to so many; more is high
+BUDGET_TOKENS_MIN, BUDGET_TOKENS_HIGH = 1_024, 16_384
 NESTING_MAX = 10  # levels of objects in a strict schema
 PROPERTIES_MAX = 5_000
 _NOT_STRICT = frozenset(
@@ -29,6 +30,20 @@ _NOT_STRICT = frozenset(
 _FORMATS = frozenset(
     ("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid")
 )
+_PLAIN = re.compile(r"(?<![a-z0-9])(gpt-3|gpt-4|gpt4|chatgpt|gpt-5-chat)|non-reasoning")
+_REASONS = re.compile(r"(?<![a-z0-9])(o[1-9](?![0-9])|gpt-5|codex|gpt-oss)")
+
+
+def reasons(model: str) -> bool | None:
+    """Whether a model of this name reasons; None if the name does not tell: then all is sent.
+
+    One that does refuses a temperature, and one that does not refuses to be asked for reasoning
+    ("Encrypted content is not supported with this model.").
+    """
+    name = model.lower()
+    if _PLAIN.search(name):
+        return False
+    return True if _REASONS.search(name) else None
 
 
 def function(tool: Tool) -> Object:
@@ -44,6 +59,14 @@ def effort(thinking: str | int) -> str:
     if isinstance(thinking, str):
         return "none" if thinking == "off" else thinking
     return next((word for size, word in EFFORT_TOKENS if thinking <= size), "high")
+
+
+def budget(thinking: str | int) -> int:
+    """How hard to think, as tokens: a word is what `effort` makes that word of, and twice that."""
+    if isinstance(thinking, int):
+        return max(thinking, BUDGET_TOKENS_MIN)
+    sizes = {word: size for size, word in EFFORT_TOKENS}
+    return sizes.get(thinking, BUDGET_TOKENS_MIN if thinking == "minimal" else BUDGET_TOKENS_HIGH)
 
 
 def cache_key(conversation: str) -> str:

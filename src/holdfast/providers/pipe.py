@@ -16,15 +16,19 @@ can be used in one `asyncio.run` after the other; a client that the caller broug
 one loop, is not closed here, and anything else is InvalidInput.
 """
 
+import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from holdfast.errors import InvalidInput, ProtocolError
+from holdfast.errors import ConnectionFailed, InvalidInput, ProtocolError, ProviderError
 from holdfast.providers.credentials import Headers, Secret
 from holdfast.providers.refusals import read as read_refusal
 
 if TYPE_CHECKING:
     import asyncio
+    import ssl
 
     import httpx2
 
@@ -115,7 +119,8 @@ class Pipe:
             response = await client.send(built, stream=True, follow_redirects=False)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise failed(error, request.url, limits) from error
-        return Reply(response, request.url, limits, self.size_max, is_lent=self._own is not None)
+        is_lent = self._own is not None
+        return HttpReply(response, request.url, limits, self.size_max, is_lent=is_lent)
 
     async def close(self) -> None:
         """Close the client that was made for this event loop. A later call makes another."""
@@ -147,7 +152,12 @@ class Pipe:
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=IDLE_CONNECTIONS_MAX)
         proxy = None if self._proxy is None else self._proxy.reveal()
         try:
-            return httpx2.AsyncClient(proxy=proxy, limits=limits, trust_env=not self._is_direct)
+            return httpx2.AsyncClient(
+                proxy=proxy,
+                limits=limits,
+                trust_env=not self._is_direct,
+                verify=_certificates(not self._is_direct),
+            )
         except (ValueError, ImportError, httpx2.InvalidURL):
             # Not with the cause: its words may hold the password in the address.
             why = "cannot be used: it is an address such as http://host:port"
@@ -169,8 +179,60 @@ class Pipe:
                 self._clients.pop(loop, None)  # in place: a thread may add its own meanwhile
 
 
-class Reply:
-    """An answer that is coming in."""
+def _certificates(trust_env: bool) -> "ssl.SSLContext":
+    """Those that are trusted. To load them takes longer than all else about a client."""
+    named = ("SSL_CERT_FILE", "SSL_CERT_DIR") if trust_env else ()
+    return _loaded_certificates(trust_env, *map(os.environ.get, named))
+
+
+@lru_cache(maxsize=4)
+def _loaded_certificates(trust_env: bool, *_: str | None) -> "ssl.SSLContext":
+    import httpx2
+
+    return httpx2.create_ssl_context(trust_env=trust_env)
+
+
+class Reply(ABC):
+    """An answer that is coming in, over whatever it comes.
+
+    status       of HTTP; None where there is none
+    headers      names in lower case
+    request_id   the service's id of the request
+    """
+
+    status: int | None = None
+    headers: Mapping[str, str] = {}
+    request_id: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """The media type, such as "text/event-stream"; empty if there is none."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @abstractmethod
+    async def chunk(self) -> bytes:
+        """The next bytes, unpacked; none at the end."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Let go of what it came over."""
+
+    def broke_off(self, provider: str) -> ProviderError:
+        """The error to raise when the last bytes were no end of the answer."""
+        why = "the answer broke off before its end"
+        return ConnectionFailed(why, provider, self.status, self.request_id)
+
+    async def body(self, first: bytes = b"", *, cut_at: int | None = None) -> bytes:
+        """All of it, behind `first`; only the beginning, if it is cut."""
+        chunks, size = [first], len(first)
+        while (cut_at is None or size < cut_at) and (chunk := await self.chunk()):
+            chunks.append(chunk)
+            size += len(chunk)
+        return b"".join(chunks)[:cut_at]
+
+
+class HttpReply(Reply):
+    """An answer over HTTP."""
 
     def __init__(
         self,
@@ -181,8 +243,8 @@ class Reply:
         *,
         is_lent: bool = False,
     ) -> None:
-        self.status: int = response.status_code
-        self.headers: Mapping[str, str] = dict(response.headers)  # names in lower case
+        self.status = response.status_code
+        self.headers = dict(response.headers)
         self.request_id = read_refusal(self.headers, None).request_id
         self._response = response
         self._chunks: Any = response.aiter_bytes()
@@ -193,13 +255,7 @@ class Reply:
         self._left = size_max
         self._size_max = size_max
 
-    @property
-    def kind(self) -> str:
-        """The media type, such as "text/event-stream"; empty if there is none."""
-        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
-
     async def chunk(self) -> bytes:
-        """The next bytes, unpacked; none at the end."""
         import httpx2
 
         from holdfast.providers.pipe_errors import failed
@@ -215,16 +271,8 @@ class Reply:
             raise ProtocolError(f"the answer has more than {self._size_max} bytes (size_max)")
         return chunk
 
-    async def body(self, first: bytes = b"", *, cut_at: int | None = None) -> bytes:
-        """All of it, behind `first`; only the beginning, if it is cut."""
-        chunks, size = [first], len(first)
-        while (cut_at is None or size < cut_at) and (chunk := await self.chunk()):
-            chunks.append(chunk)
-            size += len(chunk)
-        return b"".join(chunks)[:cut_at]
-
     async def close(self) -> None:
-        """Let go of the connection; one with an unread answer is closed."""
+        # One with an unread answer is closed.
         try:
             await self._chunks.aclose()
         finally:

@@ -23,8 +23,13 @@ It is total and pure, and stored messages stay as they are: what was changed is 
 | stripped   | thinking, a signature or an opaque block that the target cannot verify: left out |
 | not shown  | media or content that the target does not take: named in its place, or left out  |
 | blank      | words that are only white space: left out, or named in a user's message          |
+| recast     | a system message where there is no such role: in the system instruction          |
 | refitted   | an id or name that the target does not allow: another                            |
 | continued  | nobody had the first or the last word: a synthetic user's message                |
+
+Each says in `part` what it was: of what is stripped "thinking", "opaque", a "signature" or the
+"notes" on words; of what is not shown "image", "audio", "file", ...; of what is refitted "id" or
+"name", with the new one in `became`.
 
 Most of a window is the same at the next call, so what was made of each message is kept with the
 messages (`Shown.made`) and only the rest is done.
@@ -32,6 +37,7 @@ messages (`Shown.made`) and only the rest is done.
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import dropwhile
 from typing import Any, NamedTuple, Protocol
 
 from msgspec.structs import replace as _replaced  # unchecked: what it is given here was checked
@@ -47,7 +53,12 @@ from holdfast.window.render import Repair, Shown, render
 _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _takes_no_media(_part: Part, _role: Role) -> bool:
+def takes_no_media(_part: Part, _role: Role) -> bool:
+    """For `Rules.takes`: of a target that reads."""
+    return False
+
+
+def _detaches_nothing(_part: Part) -> bool:
     return False
 
 
@@ -65,6 +76,13 @@ class Rules(NamedTuple):
     keeps_thinking   takes thinking back
     binds_prefix     thinking is signed together with all that stood before it
     takes            whether it takes this image, audio or file in a message of this role
+    takes_in_failure  takes anything but words in a result that is an error
+
+    What a wire says in another form is told here for those who ask beforehand (`preflight.py`):
+
+    has_calls        has a form for calls and results; else they are told in words
+    has_any_arguments  takes arguments that are no JSON object as they were written
+    detaches         whether this image, audio or file of a tool has to stand behind its result
     """
 
     vendor: str
@@ -77,7 +95,11 @@ class Rules(NamedTuple):
     keeps_blank_between: bool = False
     keeps_thinking: bool = True
     binds_prefix: bool = False
-    takes: Callable[[Any, Role], bool] = _takes_no_media
+    takes: Callable[[Any, Role], bool] = takes_no_media
+    takes_in_failure: bool = True
+    has_calls: bool = True
+    has_any_arguments: bool = False
+    detaches: Callable[[Any], bool] = _detaches_nothing
 
 
 class Prepared(NamedTuple):
@@ -120,21 +142,40 @@ def prepare(
     target: Target, messages: Sequence[Message], system: str | None, tools: tuple[Tool, ...]
 ) -> Prepared:
     """The conversation as `target` takes it."""
-    shown, repairs = (messages, ()) if type(messages) is Shown else render(messages)
-    head = _Head(target.rules, system, tools)
+    shown = as_shown(messages)
+    head = _Head(target.rules, system, tools, _late(target.rules, shown))
     work = shown.made.get(target)
     if work is None or not work.goes_on(head, shown):
         work = shown.made[target] = _Work(target, head)
     work.add(shown)
-    return work.prepared(repairs)
+    return work.prepared(shown.repairs)
+
+
+def as_shown(messages: Sequence[Message]) -> Shown:
+    """Messages that were rendered, as they are, and others rendered."""
+    return messages if type(messages) is Shown else render(messages).messages
 
 
 class _Head(NamedTuple):
-    """What stands in front of the messages."""
+    """What stands in front of the messages; `late` came among them, and is told there."""
 
     rules: Rules
     system: str | None
     tools: tuple[Tool, ...]
+    late: tuple[str, ...]
+
+    def prefix(self) -> Prefix:
+        """Of all this: with one more late word, what was signed before cannot be verified."""
+        told = [self.system or "", *self.late]
+        return Prefix("\n\n".join(told) if self.late else self.system, self.tools)
+
+
+def _late(rules: Rules, shown: Shown) -> tuple[str, ...]:
+    """The system messages behind others, which change the head that thinking is signed under."""
+    if not rules.binds_prefix or rules.has_system_role:
+        return ()
+    said = dropwhile(lambda message: message.role is Role.SYSTEM, shown)
+    return tuple(each.text for each in said if each.role is Role.SYSTEM and each.text)
 
 
 class _Work:
@@ -152,7 +193,7 @@ class _Work:
         self._fragments: list[Any] = []
         self._made: dict[str, Any] = {}
         self._system = [head.system] if head.system else []
-        self._prefix = Prefix(head.system, head.tools) if rules.binds_prefix else None
+        self._prefix = head.prefix() if rules.binds_prefix else None
         # Id and name, as the target sees them, of the calls that wait for their results.
         self._called: dict[str, tuple[str, str]] = {}
         self._repairs: list[Repair] = []
@@ -206,8 +247,7 @@ class _Work:
     def _add(self, message: Message) -> None:
         role = message.role
         if role is Role.SYSTEM and not self._has_system_role:
-            if message.text:
-                self._system.append(message.text)
+            self._lift(message)
             return
         fitted = message if _is_plain(message) else self._fitted(message, role)
         if fitted is None:
@@ -218,6 +258,15 @@ class _Work:
             self._repairs.append(Repair("continued", message.id))
             self._append(first)
         self._append(message)
+
+    def _lift(self, message: Message) -> None:
+        """A system message into the system instruction, which holds words alone."""
+        if message.text:
+            self._system.append(message.text)
+            self._repairs.append(Repair("recast", message.id, part="system"))
+        for part in message.content if isinstance(message.content, tuple) else ():
+            if type(part) is not Text:
+                self._repairs.append(Repair("not shown", message.id, part=_kind_of(part)))
 
     def _append(self, message: Message) -> None:
         self._messages.append(message)
@@ -255,13 +304,15 @@ class _Work:
         id, name = self._rules.call_id.fitted_apart(call.id), self._names.sent(call.name)
         signature = None
         self._called[call.id] = id, name
-        if id != call.id or name != call.name:
-            self._repairs.append(Repair("refitted", message.id, call.id))
+        if id != call.id:
+            self._repairs.append(Repair("refitted", message.id, call.id, "id", id))
+        if name != call.name:
+            self._repairs.append(Repair("refitted", message.id, call.id, "name", name))
         if call.signature is not None:
             if message.model == self._name:
                 signature = call.signature
             else:
-                self._repairs.append(Repair("stripped", message.id, call.id))
+                self._repairs.append(Repair("stripped", message.id, call.id, "signature"))
         if id == call.id and name == call.name and signature is call.signature:
             return call
         return _replaced(call, id=id, name=name, signature=signature)
@@ -286,18 +337,25 @@ class _Work:
         kind = type(part)
         if kind is Text:
             return self._text(part, message)  # type: ignore[arg-type]
+        if message.is_error and role is Role.TOOL and not self._rules.takes_in_failure:
+            return self._named(part, message)
         if kind is CallRef:
             id = self._rules.call_id.fitted_apart(part.id)  # type: ignore[union-attr]
             return part if id == part.id else CallRef(id)  # type: ignore[union-attr]
         if kind is Thinking or kind is Opaque:
             if self._can_verify(part, message, role):
                 return part
-            self._repairs.append(Repair("stripped", message.id))
+            self._repairs.append(Repair("stripped", message.id, part=_kind_of(part)))
             return None
         if getattr(part, "blob", part) is None and self._rules.takes(part, role):
             return part
-        self._repairs.append(Repair("not shown", message.id))
-        return Text(NOT_SHOWN.format(kind=kind.__name__.lower()))
+        return self._named(part, message)
+
+    def _named(self, part: Part, message: Message) -> Text:
+        """Words in the place of what cannot be shown."""
+        kind = _kind_of(part)
+        self._repairs.append(Repair("not shown", message.id, part=kind))
+        return Text(NOT_SHOWN.format(kind="content" if kind == "opaque" else kind))
 
     def _text(self, part: Text, message: Message) -> Text | None:
         is_blank = not self._rules.has_blank_text and (not part.text or part.text.isspace())
@@ -306,7 +364,8 @@ class _Work:
             return None
         if not part.extra or message.model in (None, self._name):
             return part
-        self._repairs.append(Repair("stripped", message.id))
+        what = "signature" if part.extra.get("signature") else "notes"
+        self._repairs.append(Repair("stripped", message.id, part=what))
         return Text(part.text) if part.text else None
 
     def _is_between(self, message: Message) -> bool:
@@ -331,6 +390,10 @@ def _is_plain(message: Message) -> bool:
     if type(content) is not str or not (role is Role.USER or role is Role.ASSISTANT):
         return False
     return not message.tool_calls and not content.isspace()
+
+
+def _kind_of(part: Part) -> str:
+    return type(part).__name__.lower()
 
 
 def _continue(beside: Message | None, where: str) -> Message:

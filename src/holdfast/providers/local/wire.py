@@ -30,9 +30,10 @@ _RULES = Rules(
     first_is_user=True,
     last_is_user=True,
     keeps_thinking=False,
+    has_calls=False,
 )
 
-Fragment = tuple[str, str, bool]  # the role, the text, and whether it is in the form of a call
+Fragment = tuple[str, str, str]  # the role, the words, and what was written to call tools
 
 
 class LocalWire(Wire):
@@ -43,15 +44,14 @@ class LocalWire(Wire):
     rules = _RULES
 
     def fragment(self, message: Message) -> Fragment:
-        """The role and the words of a message; a call in the form in which it was written."""
+        """The role and the words of a message; its calls in the form in which they are written."""
         words = message.text or ""
         if message.role is Role.TOOL:
             form = _FAILED if message.is_error else _RESULT
-            return "user", form.format(name=message.name, text=words), False
-        if message.tool_calls:
-            written = [calls.call_text(call.name, call.arguments) for call in message.tool_calls]
-            return "assistant", written[0] if len(written) == 1 else f"[{', '.join(written)}]", True
-        return message.role.value, words, False
+            return "user", form.format(name=message.name, text=words), ""
+        written = [calls.call_text(call.name, call.arguments) for call in message.tool_calls]
+        called = "".join(written) if len(written) < 2 else f"[{', '.join(written)}]"
+        return message.role.value, words, called
 
     def to_wire(self, ask: Ask) -> Object:
         prepared = ask.prepared
@@ -61,9 +61,10 @@ class LocalWire(Wire):
             said = [("system", "\n\n".join(filter(None, told)))]
             for asked, written in calls.shots(prepared.tools):
                 said += [("user", asked), ("assistant", written)]
-        for role, words, is_call in prepared.fragments:
-            if prepared.tools and role == "assistant" and not is_call:
+        for role, words, called in prepared.fragments:
+            if prepared.tools and role == "assistant" and (words or not called):
                 words = calls.answer_text(words)
+            words = "\n\n".join(filter(None, (words, called)))
             if said and said[-1][0] == role:  # its template wants them to take turns
                 words = f"{said.pop()[1]}\n\n{words}"
             said.append((role, words))

@@ -12,6 +12,7 @@ from holdfast.testing.replay.recordings import Exchange
 SHORT = 4 * 1024
 END = 2 * 1024
 _EDGE = re.compile(rb"\r\n\r\n|\n\n|\r\r|,\r\n")  # of an event, or of an element of an array
+_LINE = re.compile(rb"\n")
 
 
 def places(exchange: Exchange, step: int = 1) -> list[int]:
@@ -21,8 +22,14 @@ def places(exchange: Exchange, step: int = 1) -> list[int]:
     """
     length = len(exchange.data)
     start = 0 if length <= SHORT else length - END
-    edges = [match.end() for match in _EDGE.finditer(exchange.data)]
+    edges = _edges(exchange)
     return sorted({*range(start, length, step), *(edge for edge in edges if edge < length), 0})
+
+
+def _edges(exchange: Exchange) -> list[int]:
+    """Behind each event."""
+    edge = _LINE if exchange.is_lines else _EDGE
+    return [match.end() for match in edge.finditer(exchange.data)]
 
 
 def judge(exchange: Exchange, adapter: Adapter, step: int = 1) -> Iterator[str]:
@@ -37,18 +44,13 @@ def _judge(cut: Exchange, adapter: Adapter) -> str | None:
     try:
         answer = adapter.read(cut)
     except ProviderError as error:
-        return _partial(error, reading, readings.read(cut.cut(_last_edge(cut.data))))
+        return _partial(error, reading, readings.read(cut.cut(max(_edges(cut), default=0))))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
         return f"{type(error).__name__}: {error}"
     if not reading.is_complete:
         return "taken for a complete answer"
     # Behind the end that the wire promises there may still be a usage, or nothing of importance.
     return difference(answer, reading, cut.wire or "")
-
-
-def _last_edge(data: bytes) -> int:
-    """Where the last whole event ends."""
-    return max((match.end() for match in _EDGE.finditer(data)), default=0)
 
 
 def _partial(error: ProviderError, reading: readings.Reading, sure: readings.Reading) -> str | None:

@@ -9,10 +9,23 @@ from holdfast.testing.replay.adapter import Adapter, Answer
 from holdfast.testing.replay.history import Conversation, conversation
 from holdfast.testing.replay.history.base import plain_settings, schema_tool
 from holdfast.testing.replay.readings import Reading
-from holdfast.testing.replay.recordings import ANTHROPIC, GOOGLE, Exchange
+from holdfast.testing.replay.recordings import (
+    ANTHROPIC,
+    CLAUDE_CLI,
+    CODE_ASSIST,
+    GOOGLE,
+    OLLAMA,
+    Exchange,
+)
 from holdfast.testing.replay.sequences import Next
 
-_VENDORS = {ANTHROPIC: "anthropic", GOOGLE: "google"}
+_VENDORS = {
+    ANTHROPIC: "anthropic",
+    CLAUDE_CLI: "claude-cli",
+    GOOGLE: "google",
+    CODE_ASSIST: "antigravity",
+    OLLAMA: "ollama",
+}
 
 
 def judge_sendable(exchange: Exchange, answer: Answer, adapter: Adapter) -> str | None:

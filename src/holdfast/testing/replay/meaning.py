@@ -18,7 +18,14 @@ from holdfast.parts import Audio, CallRef, File, Image, Opaque, Part, Text, Thin
 from holdfast.testing.replay.history.base import Conversation
 from holdfast.testing.replay.history.google import WRAPPERS
 from holdfast.testing.replay.readings.base import Call, Reading, digest, parsed
-from holdfast.testing.replay.recordings import ANTHROPIC, GOOGLE, OPENAI_CHAT
+from holdfast.testing.replay.recordings import (
+    ANTHROPIC,
+    CLAUDE_CLI,
+    CODE_ASSIST,
+    GOOGLE,
+    OLLAMA,
+    OPENAI_CHAT,
+)
 
 KINDS = ("text", "thinking", "signature", "redacted", "call", "block", "media", "result")
 # What a vendor numbers or notes by itself, and does not want back.
@@ -29,7 +36,10 @@ _IDS = {
     ANTHROPIC: re.compile(r"[a-zA-Z0-9_-]+"),
     OPENAI_CHAT: re.compile(r".{1,40}", re.DOTALL),
     "openai-responses": re.compile(r".{1,64}", re.DOTALL),
-    GOOGLE: re.compile(r"(?!)"),  # ids are the client's own affair there
+    CLAUDE_CLI: re.compile(r"(?!)"),  # they stand in words
+    # Ids are the client's own affair at Google's.
+    **dict.fromkeys((GOOGLE, CODE_ASSIST), re.compile(r"(?!)")),
+    OLLAMA: re.compile(r".+", re.DOTALL),
 }
 
 

@@ -13,8 +13,11 @@ import msgspec
 
 from holdfast.errors import ProviderError
 from holdfast.providers.anthropic import AnthropicWire
+from holdfast.providers.antigravity.wire import CodeAssistWire
 from holdfast.providers.base import Response
+from holdfast.providers.claude_cli.wire import ClaudeCliWire
 from holdfast.providers.google import GoogleWire
+from holdfast.providers.ollama import OllamaWire
 from holdfast.providers.openai_chat import OpenAIChatWire
 from holdfast.providers.openai_chat_dialect import HOSTS, UNKNOWN, Dialect
 from holdfast.providers.openai_responses import OpenAIResponsesWire
@@ -25,7 +28,10 @@ from holdfast.testing.replay.adapter import Adapter
 from holdfast.testing.replay.history.base import Conversation
 from holdfast.testing.replay.recordings import (
     ANTHROPIC,
+    CLAUDE_CLI,
+    CODE_ASSIST,
     GOOGLE,
+    OLLAMA,
     OPENAI_CHAT,
     OPENAI_RESPONSES,
     Exchange,
@@ -43,17 +49,25 @@ _HOSTS = {
 
 
 class RecordedReply(Reply):
-    """A reply whose bytes are there already."""
+    """A reply whose bytes are there already; a program's has no status."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self.status = exchange.status
-        self.headers = {name.lower(): value for name, value in exchange.headers.items()}
-        self.request_id = None
-        self._data = exchange.data
+    def __init__(self, status: int | None, headers: Mapping[str, str], data: bytes) -> None:
+        self.status = status
+        self.headers = {name.lower(): value for name, value in headers.items()}
+        self._data = data
 
     async def chunk(self) -> bytes:
         chunk, self._data = self._data, b""
         return chunk
+
+    async def close(self) -> None:
+        return
+
+
+def reply_of(exchange: Exchange) -> RecordedReply:
+    """The reply of a recorded exchange."""
+    status = None if exchange.wire == CLAUDE_CLI else exchange.status
+    return RecordedReply(status, exchange.headers, exchange.data)
 
 
 class Ours:
@@ -68,7 +82,7 @@ class Ours:
         answer = wire.answer(wire.ask(()))
         try:
             asyncio.run(
-                read_reply(RecordedReply(exchange), wire.reader(answer), wire.framing, wire.vendor)
+                read_reply(reply_of(exchange), wire.reader(answer), wire.framing, wire.vendor)
             )
             return answer.response()
         except ProviderError as error:
@@ -93,7 +107,11 @@ class Ours:
 
 WIRES: Mapping[str, Callable[[str, str, bool], Wire]] = {
     ANTHROPIC: lambda _service, model, _is_lenient: AnthropicWire(model),
+    # As recorded: nobody told the program to leave its tools alone.
+    CLAUDE_CLI: lambda _service, model, _is_lenient: ClaudeCliWire(model, mode="delegated"),
+    CODE_ASSIST: lambda _service, model, _is_lenient: CodeAssistWire(model),
     GOOGLE: lambda _service, model, _is_lenient: GoogleWire(model),
+    OLLAMA: lambda _service, model, _is_lenient: OllamaWire(model),
     OPENAI_CHAT: lambda service, model, _: OpenAIChatWire(model, dialect=dialect(service)),
     OPENAI_RESPONSES: lambda _, model, is_lenient: OpenAIResponsesWire(
         model, is_compatible=is_lenient

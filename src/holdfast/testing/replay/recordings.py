@@ -2,7 +2,9 @@
 
 A file is `{id, provider, service, tags, provenance, exchanges: [{api, request, response}]}`. A
 response holds its `body` (JSON; an array is Google's stream without `alt=sse`), or the raw text
-of a stream as `sse` or `ndjson`. What a reader needs of it is here as bytes: `exchange.data`.
+of a stream as `sse` or `ndjson`. What a reader needs of it is here as bytes: `exchange.data`. Of a
+program that was started, the request is its command line and what it was told, and the status is
+the code with which it ended.
 
 Not every exchange can be judged. `exchange.why_not` says why it is left out: its vendor is not
 built yet, it is no call of a model, or the file is not what it should be.
@@ -19,12 +21,15 @@ ANTHROPIC = "anthropic"
 OPENAI_CHAT = "openai-chat"
 OPENAI_RESPONSES = "openai-responses"
 GOOGLE = "google"
-WIRES = (ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, GOOGLE)
+CODE_ASSIST = "code-assist"
+OLLAMA = "ollama"
+CLAUDE_CLI = "claude-cli"
+WIRES = (ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, GOOGLE, CODE_ASSIST, OLLAMA, CLAUDE_CLI)
 
 # Whose folders are judged. A file of `errors-reported` belongs to the vendor that it names.
 BUILT = (
     *("anthropic", "openai-chat", "openai-responses", "azure-openai", "openai-compatible"),
-    "google",
+    *("github-models", "google", "code-assist", "ollama", "claude-cli"),
 )
 # OpenAI's rules hold for OpenAI and Azure; other servers that speak its wires are laxer.
 LENIENT = ("openai-compatible", "google", "github-models", "ollama")
@@ -35,6 +40,11 @@ _WIRE_OF = {
     "responses": OPENAI_RESPONSES,
     "generate-content": GOOGLE,
     "stream-generate-content": GOOGLE,
+    "code-assist-generate": CODE_ASSIST,
+    "code-assist-stream": CODE_ASSIST,
+    "ollama-chat": OLLAMA,
+    "ollama-generate": OLLAMA,
+    "claude-cli-stream-json": CLAUDE_CLI,
 }
 NOT_BUILT = "not built yet"
 NO_CALL = "not a model call"
@@ -65,6 +75,7 @@ class Exchange:
     data: bytes
     is_sse: bool
     tags: tuple[str, ...] = field(default=(), compare=False)
+    is_lines: bool = False
 
     @property
     def name(self) -> str:
@@ -74,7 +85,8 @@ class Exchange:
     @property
     def is_stream(self) -> bool:
         """Whether the answer comes in events: then a cut can leave something that looks whole."""
-        return self.is_sse or (self.wire == GOOGLE and self.data[:1] == b"[")
+        is_array = self.wire == GOOGLE and self.data[:1] == b"["
+        return self.is_sse or self.is_lines or is_array
 
     @property
     def is_lenient(self) -> bool:
@@ -165,6 +177,7 @@ def _exchange(
         data=_bytes(response),
         is_sse="sse" in response,
         tags=tags,
+        is_lines="ndjson" in response,
     )
 
 

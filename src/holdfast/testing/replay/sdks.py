@@ -15,18 +15,28 @@ from holdfast.testing.replay.readings import (
     Reading,
     anthropic,
     google,
+    ollama,
     openai_chat,
     openai_responses,
 )
-from holdfast.testing.replay.recordings import ANTHROPIC, GOOGLE, OPENAI_CHAT, Exchange
+from holdfast.testing.replay.recordings import (
+    ANTHROPIC,
+    CODE_ASSIST,
+    GOOGLE,
+    OLLAMA,
+    OPENAI_CHAT,
+    Exchange,
+)
 from holdfast.testing.replay.server import Answer
 
-_PACKAGES = {ANTHROPIC: "anthropic", GOOGLE: "google.genai"}
+_PACKAGES = {ANTHROPIC: "anthropic", GOOGLE: "google.genai", OLLAMA: "ollama"}
 ASK = "Hello."
 
 
 def missing(wire: str) -> str | None:
     """Why the SDK of a wire cannot be asked; None when it can."""
+    if wire == CODE_ASSIST:
+        return "there is no SDK of Code Assist"
     package = _PACKAGES.get(wire, "openai")
     try:
         is_there = find_spec(package) is not None
@@ -41,18 +51,24 @@ def read(exchange: Exchange) -> Reading:
         return _anthropic(exchange)
     if exchange.wire == GOOGLE:
         return _google(exchange)
+    if exchange.wire == OLLAMA:
+        return _ollama(exchange)
     return _chat(exchange) if exchange.wire == OPENAI_CHAT else _responses(exchange)
 
 
 def _client(exchange: Exchange) -> Any:
     """An HTTP client that answers as recorded, whatever it is asked."""
     httpx2 = import_module("httpx2")
+    return httpx2.Client(transport=_transport(exchange, httpx2))
+
+
+def _transport(exchange: Exchange, httpx: Any) -> Any:
     answer = Answer.of(exchange)
 
     def respond(_: Any) -> Any:
-        return httpx2.Response(answer.status, headers=dict(answer.headers), content=answer.data)
+        return httpx.Response(answer.status, headers=dict(answer.headers), content=answer.data)
 
-    return httpx2.Client(transport=httpx2.MockTransport(respond))
+    return httpx.MockTransport(respond)
 
 
 def _anthropic(exchange: Exchange) -> Reading:
@@ -108,6 +124,18 @@ def _google(exchange: Exchange) -> Reading:
     finally:
         client.close()
     return google.of_chunks([_plain(chunk) for chunk in chunks], is_whole=not exchange.is_sse)
+
+
+def _ollama(exchange: Exchange) -> Reading:
+    """Its types have no ids of calls, and nothing of a cache."""
+    client = import_module("ollama").Client(transport=_transport(exchange, import_module("httpx")))
+    asked: dict[str, Any] = {"model": "any", "stream": exchange.is_lines}
+    if exchange.api == "ollama-generate":
+        said = client.generate(prompt=ASK, **asked)
+    else:
+        said = client.chat(messages=[{"role": "user", "content": ASK}], **asked)
+    documents = [each.model_dump() for each in (said if exchange.is_lines else [said])]
+    return ollama.of_lines(documents)
 
 
 def _plain(chunk: Any) -> dict[str, Any]:

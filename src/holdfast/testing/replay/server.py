@@ -52,7 +52,8 @@ class Answer:
         """The answer of a recorded exchange."""
         headers = dict(exchange.headers)
         if headers.get("content-type") in (None, "**REDACTED**"):
-            kind = "text/event-stream" if exchange.is_sse else "application/json"
+            kind = "application/x-ndjson" if exchange.is_lines else "application/json"
+            kind = "text/event-stream" if exchange.is_sse else kind
             headers["content-type"] = kind
         answer = cls(exchange.status, headers, exchange.data, exchange.is_stream)
         return replace(answer, **how)

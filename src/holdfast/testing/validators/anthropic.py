@@ -5,6 +5,9 @@ The body is read field by field (`_settings`, `_tools`, `_system`), then message
 which call has its result in the next message, where thinking has to stand, how many cache
 breakpoints there are. Sentences in quotation marks are the vendor's.
 
+`lenient` is for servers that speak this wire and are not Anthropic (Ollama): nobody signs thinking
+there, and it goes with any other setting.
+
 Two rules need more than the body and are left out: with the interleaved-thinking header a budget
 may exceed `max_tokens`, and some models refuse fields that others take.
 """
@@ -32,7 +35,7 @@ PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 SERVER_TOOL = re.compile(r"[a-z0-9_]+_20\d{6}")
 
 
-def problems(body: Any) -> list[Problem]:
+def problems(body: Any, *, lenient: bool = False) -> list[Problem]:
     """Everything for which the Messages API would refuse `body`."""
     request = root(body)
     if not request.expect("object"):
@@ -46,7 +49,13 @@ def problems(body: Any) -> list[Problem]:
     if request["messages"].expect("array"):
         _messages(request)
     _breakpoints(request)
-    return request.found
+    return [each for each in request.found if not (lenient and _is_borne(each))]
+
+
+def _is_borne(problem: Problem) -> bool:
+    is_unsigned = problem.rule in ("missing-field", "empty-value")
+    is_unsigned = is_unsigned and problem.path.endswith("].signature")
+    return is_unsigned or problem.rule == "thinking-excludes"
 
 
 # ---- settings ----

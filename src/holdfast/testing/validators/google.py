@@ -12,6 +12,7 @@ on thought signatures is applied; without it, nobody knows.
 
 import re
 from collections import Counter
+from collections.abc import Collection
 from typing import Any
 
 from holdfast.testing.validators.base import Node, Problem, repeated
@@ -88,9 +89,15 @@ def camel(name: str) -> str:
 def problems(body: Any, *, model: str | None = None) -> list[Problem]:
     """Everything for which generateContent would refuse `body`."""
     request = Proto(body, "", [])
+    check(request, model)
+    return request.found
+
+
+def check(request: Proto, model: str | None, more: Collection[str] = ()) -> None:
+    """The same of a body that may stand inside another one, which knows `more` fields."""
     if not request.expect("object"):
-        return request.found
-    request.known(FIELDS)
+        return
+    request.known(FIELDS.union(more))
     _config(request["generationConfig"])
     _system(request["systemInstruction"])
     names = _tools(request)
@@ -101,14 +108,13 @@ def problems(body: Any, *, model: str | None = None) -> list[Problem]:
     if not contents:
         # "GenerateContentRequest.contents: contents is not specified"
         request["contents"].wrong("no-messages", "contents is not specified")
-        return request.found
+        return
     for content in contents:
         if content.expect("object"):
             _content(content, is_only=len(contents) == 1)
     _turns(contents)
     if SIGNED.search(model or request["model"].text):
         _signatures(contents)
-    return request.found
 
 
 # ---- settings ----

@@ -33,7 +33,7 @@ def conversation(exchange: Exchange) -> Conversation:
         wire=exchange.wire or "",
         service=exchange.service,
         is_lenient=exchange.is_lenient,
-        messages=tuple(each for raw in body["messages"] for each in _messages(raw, model)),
+        messages=tuple(each for raw in body["messages"] for each in messages_of(raw, model)),
         system=texts(body.get("system")) or None,
         tools=tuple(map(_tool, tools)),
         response_schema=FrozenDict(schema["schema"]) if schema.get("schema") else None,
@@ -51,7 +51,7 @@ def _tool(raw: dict[str, Any]) -> Tool:
     return schema_tool(raw["name"], raw.get("description"), raw["input_schema"])
 
 
-def _messages(raw: dict[str, Any], model: str) -> list[Message]:
+def messages_of(raw: dict[str, Any], model: str) -> list[Message]:
     """A message of theirs: one of ours, or several, since a result is a message of its own."""
     content = raw["content"]
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content

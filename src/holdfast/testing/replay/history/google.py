@@ -33,10 +33,12 @@ FREE = (
 NO_ID = "call_without_id_"
 
 
-def conversation(exchange: Exchange) -> Conversation:
-    """What the request says."""
+def conversation(
+    exchange: Exchange, vendor: str = VENDOR, model: str | None = None
+) -> Conversation:
+    """What the request says to a model of `vendor`."""
     body = camel(exchange.request)
-    model = f"{VENDOR}:{exchange.model}"
+    model = f"{vendor}:{model or exchange.model}"
     config = body.get("generationConfig") or {}
     contents = body.get("contents") or []
     tools = body.get("tools") or []
@@ -95,30 +97,30 @@ def _messages(contents: list[dict[str, Any]], model: str) -> list[Message]:
             open_calls += message.tool_calls
             found.append(message)
         else:
-            found += _user(parts, open_calls)
+            found += _user(parts, open_calls, model)
     return found
 
 
-def _user(parts: list[dict[str, Any]], open_calls: list[ToolCall]) -> list[Message]:
+def _user(parts: list[dict[str, Any]], open_calls: list[ToolCall], model: str) -> list[Message]:
     found: list[Message] = []
     said: list[Part] = []
     for part in parts:
         if response := part.get("functionResponse"):
             found += [Message.user(message_content(said))] if said else []
             said = []
-            found.append(_result(response, open_calls))
+            found.append(_result(response, open_calls, model))
         else:
-            said.append(_part(part))
+            said.append(_part(part, model))
     return found + ([Message.user(message_content(said))] if said else [])
 
 
-def _result(raw: dict[str, Any], open_calls: list[ToolCall]) -> Message:
+def _result(raw: dict[str, Any], open_calls: list[ToolCall], model: str) -> Message:
     name, id = raw.get("name"), raw.get("id")
     match = next((c for c in open_calls if (c.id == id if id else c.name == name)), None)
     if match is not None:
         open_calls.remove(match)
     said = unwrapped(raw.get("response"))
-    inside = [_part(part) for part in raw.get("parts") or ()]
+    inside = [_part(part, model) for part in raw.get("parts") or ()]
     content = (Text(said), *inside) if inside else said
     call_id = id or (match.id if match else f"{NO_ID}{name}")
     return Message.tool(content, call_id, name=name)
@@ -146,13 +148,13 @@ def _model(parts: list[dict[str, Any]], model: str, count: int) -> Message:
             )
             found.append(CallRef(id))
         else:
-            found.append(_part(part))
+            found.append(_part(part, model))
     while found and type(found[-1]) is CallRef:
         found.pop()
     return Message.assistant(message_content(found), calls, model=model)
 
 
-def _part(part: dict[str, Any]) -> Part:
+def _part(part: dict[str, Any], model: str) -> Part:
     signature = part.get("thoughtSignature")
     if isinstance(part.get("text"), str):
         if part.get("thought"):
@@ -163,4 +165,4 @@ def _part(part: dict[str, Any]) -> Part:
         return media(inline.get("data"), inline.get("mimeType"), inline.get("displayName"))
     if file and "videoMetadata" not in part:
         return File(url=file["fileUri"], media_type=file.get("mimeType"))
-    return opaque(VENDOR, part)
+    return opaque(model.partition(":")[0], part)

@@ -44,6 +44,12 @@ def read(data: bytes, is_sse: bool) -> Reading:
 
 
 def _stream(events: list[dict[str, Any]]) -> Reading:
+    message, is_complete, error = message_of(events)
+    return of_message(message, is_complete=is_complete and error is None)._replace(error=error)
+
+
+def message_of(events: list[dict[str, Any]]) -> tuple[dict[str, Any], bool, Any]:
+    """The message that events tell of, whether it has ended, and the error among them."""
     message: dict[str, Any] = {"content": [], "usage": {}}
     blocks: dict[Any, dict[str, Any]] = {}
     is_complete, error = False, None
@@ -64,7 +70,7 @@ def _stream(events: list[dict[str, Any]]) -> Reading:
         elif kind == "error":
             error = event.get("error") or event
     message["content"] = [_finished(block) for block in blocks.values()]
-    return of_message(message, is_complete=is_complete and error is None)._replace(error=error)
+    return message, is_complete, error
 
 
 def _extend(block: dict[str, Any], delta: dict[str, Any]) -> None:

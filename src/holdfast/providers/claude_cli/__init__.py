@@ -1,0 +1,3 @@
+"""Claude through the `claude` program of Claude Code: its wire, its process, and its sessions."""
+
+VENDOR = "claude-cli"

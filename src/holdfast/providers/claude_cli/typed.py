@@ -1,0 +1,105 @@
+"""Arguments with the types that the tool's schema wants.
+
+The program hands on what it has no schema for as texts: "5" for 5, "true" for true. A text becomes
+what it spells where the schema wants something else than a text, and only there: "123" stays a text
+where a text is wanted, or may be. What fits already stays to the letter as the model wrote it.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.providers.fields import encode
+
+_KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+_DEPTH_MAX = 64
+_WORDS = {"true": True, "false": False, "null": None, "none": None}
+
+
+def typed(arguments: str, schema: Mapping[str, Any]) -> str:
+    """The JSON text of the arguments, restored; as it was if nothing is to be restored."""
+    try:
+        given = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments
+    restored = _Restoring(schema).value(given, schema, 0)
+    return arguments if restored is given else encode(restored)
+
+
+class _Restoring:
+    """One text, under one schema."""
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+
+    def value(self, given: Any, schema: Any, depth: int) -> Any:
+        """The value as the schema wants it; the very same object if it is that already."""
+        if depth > _DEPTH_MAX or not isinstance(schema, Mapping):
+            return given
+        if "$ref" in schema:
+            return self.value(given, self._target(schema["$ref"]), depth + 1)
+        if isinstance(given, str):
+            return self._text(given, schema, depth)
+        if isinstance(given, dict):
+            return self._object(given, schema, depth)
+        if isinstance(given, list):
+            made = [self.value(each, schema.get("items"), depth + 1) for each in given]
+            return made if _differ(made, given) else given
+        return given
+
+    def _text(self, given: str, schema: Mapping[str, Any], depth: int) -> Any:
+        kinds = self._kinds(schema, depth)
+        if not kinds or "string" in kinds:
+            return given
+        spelled = _spelled(given)
+        kind = _KINDS.get(type(spelled), "array" if isinstance(spelled, list) else "object")
+        if kind in kinds or (kind == "integer" and "number" in kinds):
+            is_plain = kind not in ("array", "object")
+            return spelled if is_plain else self.value(spelled, schema, depth + 1)
+        return given
+
+    def _object(self, given: dict[str, Any], schema: Mapping[str, Any], depth: int) -> Any:
+        properties = schema.get("properties")
+        known = properties if isinstance(properties, Mapping) else {}
+        others = schema.get("additionalProperties")
+        made = {k: self.value(v, known.get(k, others), depth + 1) for k, v in given.items()}
+        return made if _differ(made.values(), given.values()) else given
+
+    def _kinds(self, schema: Any, depth: int) -> set[str]:
+        """The types that a schema allows; none for any."""
+        if depth > _DEPTH_MAX or not isinstance(schema, Mapping):
+            return set()
+        if "$ref" in schema:
+            return self._kinds(self._target(schema["$ref"]), depth + 1)
+        named = schema.get("type")
+        if named is not None:
+            return set(map(str, named)) if isinstance(named, list | tuple) else {str(named)}
+        for word in ("enum", "const"):
+            if word in schema:
+                values = schema[word] if word == "enum" else [schema[word]]
+                return {_KINDS.get(type(each), "object") for each in values or ()}
+        ways = [*(schema.get("anyOf") or ()), *(schema.get("oneOf") or ())]
+        kinds = [self._kinds(way, depth + 1) for way in ways]
+        return set().union(*kinds) if all(kinds) else set()
+
+    def _target(self, pointer: Any) -> Any:
+        """What stands at `#/$defs/City`; None if nothing does."""
+        found: Any = self._root
+        for step in str(pointer).split("/")[1:]:
+            found = found.get(step) if isinstance(found, Mapping) else None
+        return found if str(pointer).startswith("#") else None
+
+
+def _spelled(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refused)
+    except (ValueError, RecursionError):
+        return _WORDS.get(text.strip().lower(), text)
+
+
+def _refused(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _differ(made: Any, given: Any) -> bool:
+    return any(one is not other for one, other in zip(made, given, strict=True))
