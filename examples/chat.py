@@ -18,12 +18,16 @@ import sys
 from pathlib import Path
 
 import holdfast
-from holdfast import CancelToken, HoldfastError, Message, Session, Settings
-from holdfast.errors import Cancelled, ContextOverflow
-from holdfast.providers.base import Provider, Response
+from holdfast import CancelToken, HoldfastError, Session, Settings
+from holdfast.events import Event, Outcome, TextDelta
+from holdfast.providers.base import Provider
 
 MODEL = "local:smollm2-135m"
-SYSTEM = "You are a friendly assistant. Answer in one or two short sentences."
+SETTINGS = Settings(
+    system="You are a friendly assistant. Answer in one or two short sentences.",
+    max_tokens=200,
+    limits={"continuations": 0},
+)
 KEY = "cli:chat"
 
 
@@ -31,7 +35,7 @@ async def talk(options: argparse.Namespace) -> None:
     """Open the file and the model, then answer one question or all that come."""
     options.file.parent.mkdir(parents=True, exist_ok=True)
     async with holdfast.open(f"sqlite:{options.file}") as sessions:
-        session = await sessions.get_or_create(KEY, agent="example")
+        session = await sessions.get_or_create(KEY, agent="example", settings=SETTINGS)
         if options.show:
             await show(session)
             return
@@ -46,41 +50,21 @@ async def talk(options: argparse.Namespace) -> None:
 
 
 async def answer(session: Session, provider: Provider, text: str) -> None:
-    """One turn: what is said and what comes back are kept together, or neither is."""
-    said = Message.user(text)
+    """One turn. What is said is on the disk before the model is asked."""
     token = CancelToken()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, token.cancel, "you stopped it")
     try:
-        reply = await complete(session, provider, said, token)
-    except Cancelled as cancelled:
-        print(" [stopped]", end="")
-        reply = cancelled.partial
+        result = await session.send(text, model=provider, cancel=token, on_event=tell)
     finally:
         loop.remove_signal_handler(signal.SIGINT)
-    print(flush=True)
-    await session.append(said, *([] if reply is None else [reply.message]))
+    print(" [stopped]" if result.outcome is Outcome.CANCELLED else "", flush=True)
 
 
-async def complete(
-    session: Session, provider: Provider, said: Message, token: CancelToken
-) -> Response:
-    """The model's answer; if its window is too small for everything, to the end of it."""
-    messages = [*await session.read(), said]
-    while True:
-        try:
-            return await provider.complete(
-                messages,
-                SYSTEM,
-                settings=Settings(max_tokens=200),
-                conversation=session.id,
-                cancel_token=token,
-                on_chunk=lambda piece: print(printable(piece), end="", flush=True),
-            )
-        except ContextOverflow:
-            if len(messages) == 1:
-                raise
-            messages = messages[len(messages) // 2 :]
+def tell(event: Event) -> None:
+    """The words of the answer, as they come."""
+    if isinstance(event, TextDelta):
+        print(printable(event.text), end="", flush=True)
 
 
 async def show(session: Session) -> None:

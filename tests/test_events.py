@@ -26,7 +26,7 @@ EXAMPLES = {
     "ToolCallStarted": {"id": "call_1", "name": "search"},
     "ToolCallReady": {"call": CALL},
     "ToolResult": {"message": Message.tool("42", "call_1")},
-    "UsageUpdate": {"usage": Usage(input=1, output=2)},
+    "UsageUpdate": {"usage": Usage(input=1, output=2), "is_full": True},
     "Folded": {"folds": (FOLD, FOLD)},
     "Retrying": {"error": "overloaded", "attempt": 1, "attempts_max": 3, "delay_s": 0.5},
     "TurnFinished": {
@@ -64,6 +64,7 @@ REFUSED = {
     ("ToolCallReady", "call"): [{"id": "x"}, "x", None, SAID, [CALL]],
     ("ToolResult", "message"): [*MESSAGE, None],
     ("UsageUpdate", "usage"): [{"input": 1}, None, 1, (1, 2)],
+    ("UsageUpdate", "is_full"): [None, 1, "yes"],
     ("Folded", "folds"): [FOLD, [SAID], [None], None, "x", [{"first": 1, "last": 2}], 1],
     ("Retrying", "error"): TEXT,
     ("Retrying", "attempt"): [*NUMBER, 1.0],

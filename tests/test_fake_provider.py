@@ -5,9 +5,16 @@ import asyncio
 import pytest
 
 from holdfast import CancelToken, Message, Settings, Tool, ToolCall
-from holdfast.errors import Cancelled, ContextOverflow, InvalidInput, Overloaded
+from holdfast.errors import (
+    Cancelled,
+    ConnectionFailed,
+    ContextOverflow,
+    InvalidInput,
+    Overloaded,
+)
+from holdfast.parts import Text, Thinking
 from holdfast.testing import FakeProvider
-from holdfast.testing.fake_provider import calls
+from holdfast.testing.fake_provider import Halt, calls
 
 ASKED = [Message.user("I am Ada.")]
 
@@ -134,3 +141,77 @@ def test_without_an_answer_left_it_says_so():
 def test_what_no_model_says_is_refused(bad):
     with pytest.raises(InvalidInput, match="an answer"):
         run(FakeProvider(bad).complete(ASKED))
+
+
+def test_it_thinks_before_it_speaks():
+    """What it thinks is heard first, and what it takes is known before and after."""
+    heard, used = [], []
+    answer = Message.assistant([Thinking("Who is she?", "signed"), Text("Hello, Ada.")])
+
+    reply = run(
+        FakeProvider(answer).complete(
+            ASKED, on_thinking=heard.append, on_chunk=heard.append, on_usage_update=used.append
+        )
+    )
+
+    assert heard == ["Who is she?", "Hello,", " Ada."] and reply.thinking == "Who is she?"
+    assert used[0].output is None and used[-1] == reply.usage
+    assert used[0].input == used[-1].input
+
+
+def test_an_answer_halts_until_it_may_go_on():
+    heard = []
+
+    async def halted():
+        gate = asyncio.Event()
+        provider = FakeProvider(Halt("one two three", gate, after=2))
+        answering = asyncio.create_task(provider.complete(ASKED, on_chunk=heard.append))
+        await asyncio.sleep(0.05)
+        assert heard == ["one", " two"] and not answering.done()
+        gate.set()
+        return await answering
+
+    assert run(halted()).text == "one two three"
+    assert heard == ["one", " two", " three"]
+
+
+def test_an_answer_breaks_off():
+    """As a stream does: the error has what was given by then."""
+    provider = FakeProvider(Halt("one two three", ConnectionFailed("cut"), after=1))
+
+    with pytest.raises(ConnectionFailed) as raised:
+        run(provider.complete(ASKED, on_chunk=lambda _: None))
+
+    assert raised.value.partial.text == "one"
+
+
+def test_an_answer_may_be_waited_for():
+    """A function of the request may be async; a cancel is noticed while it runs."""
+
+    async def slow(request):
+        await asyncio.sleep(60 if request.system else 0.01)
+        return "At last."
+
+    async def cancelled():
+        token = CancelToken()
+        asyncio.get_running_loop().call_later(0.01, token.cancel)
+        await FakeProvider(slow).complete(ASKED, "Take your time.", cancel_token=token)
+
+    assert run(FakeProvider(slow).complete(ASKED)).text == "At last."
+    with pytest.raises(Cancelled):
+        run(asyncio.wait_for(cancelled(), 5))
+
+
+def test_an_answer_that_nobody_waits_for_is_not_begun():
+    """The call was cancelled before: no coroutine is left that never ran."""
+    begun = []
+
+    async def answer(request):
+        begun.append(request)
+
+    token = CancelToken()
+    token.cancel()
+
+    with pytest.raises(Cancelled):
+        run(FakeProvider(answer).complete(ASKED, cancel_token=token))
+    assert begun == []

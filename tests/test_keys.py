@@ -127,20 +127,20 @@ def test_a_key_with_a_lone_surrogate_is_refused(key):
 
 
 def test_a_session_key_is_channel_and_chat_id():
-    """`channel:chat_id` by custom."""
+    """S4-3: `channel:chat_id` by custom."""
     assert session_key("telegram", "12345678") == "telegram:12345678"
     assert session_key("cli", "direct") == "cli:direct"
 
 
 def test_an_override_wins():
-    """The caller's own name for the session goes before the custom, as it is."""
+    """S4-3: the caller's own name for the session goes before the custom, as it is."""
     assert session_key("telegram", "12345678", "shared/room 7") == "shared/room 7"
     assert session_key("telegram", "12345678", override="x") == "x"
 
 
 @pytest.mark.parametrize("override", [None, ""], ids=["none", "empty"])
 def test_an_override_that_is_empty_does_not_win(override):
-    """Nothing given is nothing wanted."""
+    """S4-3: nothing given is nothing wanted."""
     assert session_key("telegram", "12345678", override) == "telegram:12345678"
 
 

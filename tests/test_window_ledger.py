@@ -170,6 +170,25 @@ def test_what_was_reported_is_the_truth_for_what_was_sent():
     assert ledger.estimate(MODEL, 1_000) == (1_207, 0, 1_207)
 
 
+def test_a_report_of_several_prompts_is_no_report_of_this_one():
+    """S2-115: a vendor that runs tools of its own adds up what it read in each of its rounds. That
+    is spent; but no prompt has more than the model can read."""
+    ledger = Ledger()
+    ledger.report(MODEL, 900, Usage(1_000, 10), context=200_000)
+    ledger.report(MODEL, 1_000, Usage(401_468, 792), context=200_000)
+
+    assert ledger.estimate(MODEL, 1_000).tokens < 1_300
+    assert ledger.spent.input == 402_468 and ledger.last.input == 401_468
+
+
+def test_a_counter_that_was_wrong_is_told_even_behind_the_limit():
+    """The control: what is not twice as much as counted may be the truth."""
+    ledger = Ledger()
+    ledger.report(MODEL, 150_000, Usage(210_000, 10), context=200_000)
+
+    assert ledger.estimate(MODEL, 150_000).tokens == 210_000
+
+
 def test_only_what_came_since_is_estimated():
     """S2-66, S3-17: to what was reported the ratio times the rest is added, and only that has a
     margin."""

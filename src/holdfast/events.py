@@ -81,12 +81,18 @@ class ToolResult(Event, frozen=True, tag="tool_result"):
 
 
 class UsageUpdate(Event, frozen=True, tag="usage_update"):
-    """The tokens of the running call, so far."""
+    """The tokens of the running call, so far.
+
+    `is_full` once in a turn: with the first that says that so much of the window is used as the
+    budget allows, so that it will be folded behind the turn if the policy says so.
+    """
 
     usage: Usage
+    is_full: bool = False
 
     def _settle(self) -> None:
         self._settle_is("usage", Usage)
+        self._settle_flags("is_full")
 
 
 class Folded(Event, frozen=True, tag="folded"):

@@ -3,6 +3,9 @@
 Such a message is `synthetic`: nobody said it, and it begins no turn.
 """
 
+from enum import StrEnum
+
+from holdfast.errors import InvalidInput
 from holdfast.messages import Message, Result, Role
 
 TIMED_OUT = "[This response was interrupted due to a timeout]"
@@ -16,6 +19,26 @@ FOLDED = "[{count} not shown here.]"
 NOTIFIED = "[System: {count} no longer shown, to make room for what follows (by {by}).]"
 SUMMARY = "[Context Summary - Previous conversation compressed]\n{summary}\n[End Context Summary]"
 CUT = " [...]"
+CANCELLED = "[Generation cancelled]"
+CANCELLED_EARLY = "[Cancelled before start]"
+STOPPED = "[Model stopped: {why}]"
+NO_TEXT = "[The model gave no answer in words.]"
+CANCEL_NOTE = '[System: Your previous response was cancelled by the user after: "{said}"]'
+CANCEL_NOTE_EARLY = (
+    "[System: Your previous response was cancelled by the user before any output was generated.]"
+)
+UNKNOWN_OUTCOME = (
+    "error: the call was cut off before its result was kept. Whether it took effect is not known; "
+    "it was not run again. Check before you repeat it."
+)
+DECLINED = "error: the call was not run: it was declined."
+NUDGE = "[Your last answer was empty. Go on: call a tool, or answer in words.]"
+REPAIR = "[Your last answer does not follow the schema: {why}. Answer again, with JSON alone.]"
+SUMMARY_TASK = (
+    "Sum up the conversation below for yourself: you will go on with it, and see this summary in "
+    "the place of what it sums up. Keep facts, names, numbers, decisions, file names, results of "
+    "tools, and what is still to be done. Use at most {words} words, and no preface."
+)
 NOT_SHOWN = "[{kind} that this model is not shown]"
 NOTICE = (
     "[NOTICE: This tool result was automatically truncated because it caused the prompt to exceed "
@@ -28,6 +51,22 @@ TRUNCATED = (
     "Original length: {all}\n"
     "To read more, ask for a smaller part of it."
 )
+CHILD_SILENT = (
+    "[Isolated sub-agent {agent} ended without a visible assistant result: empty_after_tool_use.]"
+)
+CHILD_DISCARDED = "[Isolated sub-agent {agent} discarded: {reason}. Raw child history discarded.]"
+SUBAGENT = "[SUBAGENT agent_id={number} event={event}]"
+
+
+class SubagentEvent(StrEnum):
+    """What a session is told of its children. Progress is not among it."""
+
+    COMPLETED = "COMPLETED"
+    IDLE = "IDLE"
+    ERROR = "ERROR"
+    CANCELLED = "CANCELLED"
+    CLARIFICATION_REQUESTED = "CLARIFICATION_REQUESTED"
+    PERMISSION_REQUESTED = "PERMISSION_REQUESTED"
 
 
 def timed_out() -> Message:
@@ -81,3 +120,36 @@ def folded_result(message: Message, result: Result, index: int) -> Message:
 def summarized(summary: str) -> Message:
     """In the place of messages that were summed up."""
     return Message.user(SUMMARY.format(summary=summary), synthetic="summary")
+
+
+def nudge(words: str = NUDGE) -> Message:
+    """So that a model that stopped without an answer goes on."""
+    return Message.user(words, synthetic="nudge")
+
+
+def cancel_note(said: str | None) -> Message:
+    """So that a model knows that its last answer was cut off, and where."""
+    words = CANCEL_NOTE_EARLY
+    if said:
+        words = CANCEL_NOTE.format(said=said if len(said) <= 100 else f"{said[:100]}…")
+    return Message.user(words, synthetic="cancelled")
+
+
+def child_silent(agent: str) -> Message:
+    """In the place of what a child came to, when it said nothing in the end."""
+    return Message.assistant(CHILD_SILENT.format(agent=agent), author=agent, synthetic="child")
+
+
+def child_discarded(agent: str, reason: str) -> Message:
+    """That there was a child, and why nothing of it is kept."""
+    said = CHILD_DISCARDED.format(agent=agent, reason=reason)
+    return Message.assistant(said, author=agent, synthetic="child")
+
+
+def subagent(agent: str, number: int, event: str, text: str = "") -> Message:
+    """Something happened in a child that its parent has to know; InvalidInput for anything else."""
+    if event not in list(SubagentEvent):
+        known = ", ".join(SubagentEvent)
+        raise InvalidInput(f"event {event!r}", f"is not told to a parent: use one of {known}")
+    head = SUBAGENT.format(number=number, event=str(event))
+    return Message.user(f"{head}\n{text}" if text else head, author=agent, synthetic="child")

@@ -17,18 +17,43 @@ A declaration is JSON and is stored; what runs it is Python and is bound to it b
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, TypedDict, Unpack, overload
+from contextvars import ContextVar
+from typing import Any, NamedTuple, TypedDict, Unpack, overload
 
 import msgspec
 
-from holdfast import _arguments, _signature
+from holdfast import _arguments, _signature, _threads
 from holdfast._signature import TypedFunction
+from holdfast.cancel import CancelToken
 from holdfast.errors import InvalidInput, ToolUnavailable
 from holdfast.frozen import EMPTY, FrozenDict, Value
 
 TIMEOUT_S = 60.0
 TIMEOUT_S_MAX = 1e9  # some thirty years; more is None
 NO_PARAMETERS = FrozenDict({"type": "object", "properties": {}})
+
+
+class Running(NamedTuple):
+    """The call that a tool is running for.
+
+    turn     the id of the user's message that began the turn
+    key      the same whenever this call is run again: what makes a tool safe to repeat
+    cancel   cancelled when nobody waits for the result any more; a plain function has to look
+    """
+
+    session_id: str
+    turn: str
+    call_id: str
+    key: str
+    cancel: CancelToken
+
+
+RUNNING: ContextVar[Running | None] = ContextVar("holdfast.tools.RUNNING", default=None)
+
+
+def running() -> Running | None:
+    """The call that the tool which asks was started for; None outside of a session's turn."""
+    return RUNNING.get()
 
 
 class _Declared(Value, gc=True):  # `run` may reach anything, this tool too
@@ -114,13 +139,22 @@ class Tool(_Declared, kw_only=True):
         except msgspec.ValidationError as error:
             raise _arguments.mistyped(str(error), self.parameters) from None
 
-    async def invoke(self, arguments: str | Mapping[str, Any]) -> Any:
+    async def invoke(
+        self,
+        arguments: str | Mapping[str, Any],
+        *,
+        read: Callable[[Any], Any] = lambda found: found,
+    ) -> Any:
         """Check the arguments, run the tool, and give back what it returned.
 
-        A plain function runs in a worker thread, so that the loop goes on. Past `timeout` seconds
-        this raises TimeoutError; a thread cannot be stopped, so a plain function is left to end
-        by itself, and what it returns is lost. What the tool raises is passed on unchanged (but for
-        a plain function's StopIteration, which no future can hold: that is a RuntimeError).
+        A plain function runs in a thread of its own, so that the loop goes on. Past `timeout`
+        seconds this raises TimeoutError; a thread cannot be stopped, so a plain function is left to
+        end by itself, and what it returns is lost. What the tool raises is passed on unchanged (but
+        for a plain function's StopIteration and KeyboardInterrupt, which would hang or end the
+        loop: each is a RuntimeError).
+
+        `read` makes of the result what is given back, where the tool ran and within its time:
+        a copy, before anybody can change it.
         """
         import asyncio
 
@@ -131,10 +165,7 @@ class Tool(_Declared, kw_only=True):
         checked = self.check(arguments)
         try:
             async with asyncio.timeout(self.timeout) as limit:
-                if _is_async(self.run):
-                    return await self.run(**checked)
-                found = await asyncio.to_thread(_call, self.run, checked)
-                return await found if inspect.isawaitable(found) else found
+                return await _run(self.run, checked, read)
         except TimeoutError as error:
             if not limit.expired():  # the tool's own
                 raise
@@ -223,8 +254,15 @@ def _is_async(run: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
-def _call(run: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    try:
-        return run(**arguments)
-    except StopIteration as error:  # in a future, whoever awaits it would hang
-        raise RuntimeError("the tool raised StopIteration") from error
+async def _run(
+    run: Callable[..., Any], arguments: dict[str, Any], read: Callable[[Any], Any]
+) -> Any:
+    if _is_async(run):
+        return read(await run(**arguments))
+
+    def call() -> Any:
+        found = run(**arguments)
+        return found if inspect.isawaitable(found) else read(found)
+
+    found = await _threads.call(call, "holdfast-tool")
+    return read(await found) if inspect.isawaitable(found) else found

@@ -6,23 +6,29 @@ The subject is a provider: ours, or one of the naive ones, which have to be foun
 import asyncio
 import gc
 import os
+import shutil
+import tempfile
 import time
+import weakref
 from pathlib import Path
 from typing import NamedTuple
 
 import httpx2
 import msgspec
 
-from faults.talk import VENDORS
+from faults.talk import PROGRAMS, SPEAKERS, SPOKEN
+from faults.tier import some
 from holdfast.errors import HoldfastError
 from holdfast.messages import Message, Stop
 from holdfast.providers import Provider, Response, open_provider
 from holdfast.providers.pipe import Timeouts
 from holdfast.testing import validators
+from holdfast.testing.claude_cli import StandIn, relay
 from loopback import Loopback
 
 ASKED = (Message.user("What is there?"),)
 LIMITS = Timeouts(connect=1.0, idle=0.4, total=8.0)
+PROGRAM_LIMITS = Timeouts(connect=5.0, idle=2.0, total=20.0)  # Python has to start first
 
 
 class Outcome(NamedTuple):
@@ -41,9 +47,29 @@ class Outcome(NamedTuple):
 
 def ours(api, url, **options):
     """A provider of ours for a wire. It tries once, unless a row is about trying again."""
-    vendor = VENDORS[api]
-    options = getattr(vendor, "options", {}) | {"tries_max": 1, "timeout": LIMITS} | options
+    vendor = SPOKEN[api]
+    options = getattr(vendor, "options", {}) | {"tries_max": 1, "timeout": limits(api)} | options
+    if api in PROGRAMS:
+        return _program(f"{vendor.name}:{vendor.model}", url, options)
     return open_provider(f"{vendor.name}:{vendor.model}", base_url=url, **options)
+
+
+def _program(name, url, options):
+    """A program that prints what the server says."""
+    folder = tempfile.mkdtemp()
+    provider = open_provider(name, program=StandIn(folder, relay(url)).path, **options)
+    weakref.finalize(provider, shutil.rmtree, folder)
+    return provider
+
+
+def limits(api):
+    """How long a call of this wire may take."""
+    return PROGRAM_LIMITS if api in PROGRAMS else LIMITS
+
+
+def few(api, points, short=8):
+    """All of them, but for a program."""
+    return some(points, short) if api in PROGRAMS else points
 
 
 async def call(provider, server, answer, *, stream=True, limit_s=20.0, **more):
@@ -86,7 +112,7 @@ def complaints(api, outcome, is_consistent=True):
 def unsendable(api, message):
     """What every vendor would say against a history that goes on behind this message."""
     found = []
-    for target, vendor in VENDORS.items():
+    for target, vendor in SPEAKERS.items():
         options = getattr(vendor, "options", {})
         wire = open_provider(f"{vendor.name}:{vendor.model}", **options).wire  # the vendor's own
         for history in ([*ASKED, message], [*ASKED, message, Message.user("Go on.")]):
@@ -97,14 +123,14 @@ def unsendable(api, message):
 
 
 def open_sockets():
-    """The sockets of this process."""
+    """The sockets and pipes of this process."""
     found = set()
     for each in Path("/proc/self/fd").iterdir():
         try:
             target = os.readlink(each)
         except OSError:
             continue
-        if target.startswith("socket:"):
+        if target.startswith(("socket:", "pipe:")):
             found.add(target)
     return found
 

@@ -11,6 +11,7 @@ import threading
 import time
 from pathlib import Path
 
+from faults.log import url_of
 from holdfast.errors import Conflict
 from holdfast.messages import Message
 from holdfast.stores import open_store
@@ -87,7 +88,7 @@ def store_process(path, folder, name, operations, seed):
     """A client in a process of its own."""
 
     async def main():
-        async with open_store(f"sqlite:{path}") as store:
+        async with open_store(url_of(path)) as store:
             await client(store, Path(folder, name), name, operations, seed)
 
     asyncio.run(main())

@@ -35,3 +35,12 @@ def programs():
     yield program
     for forks in running.values():
         forks.close()
+
+
+@pytest.fixture
+def turn_folder(programs, fast_path):
+    """A folder with a store in `new`, to be copied: the session is there, and nothing was said."""
+    (fast_path / "new").mkdir()
+    made = [str(fast_path / "new" / name) for name in ("store.db", "log")]
+    assert programs("faults.turns:prepare").run(*made) == 0
+    return fast_path

@@ -1,4 +1,4 @@
-"""Programs on plain sqlite3 with one known fault each, and one with none.
+"""Programs on plain sqlite3 with one known fault each, and one with none; and one on plain files.
 
 Each row of the fault programme runs its control through the same tools and the same oracle as the
 store: a row that does not notice its control is worth nothing. `fault` names what is wrong:
@@ -11,6 +11,7 @@ store: a row that does not notice its control is worth nothing. `fault` names wh
     "no digests"     nothing tells a flipped bit from what was written (true of all of them)
 """
 
+import json
 import os
 import signal
 import sqlite3
@@ -42,6 +43,27 @@ def play(path, log_path, steps, fault="", and_die=False):
     if and_die:
         os.kill(os.getpid(), signal.SIGKILL)
     connection.close()
+
+
+def play_files(path, log_path, steps):
+    """The same in a file a session, which is written over as a whole, as nanobot did at first."""
+    log, sessions = Log(log_path), {}
+    os.makedirs(path, exist_ok=True)
+    for step in steps:
+        log.begins(step)
+        key, values = step["session"], step.get("values", [])
+        if step["do"] == "delete":
+            del sessions[key]
+            os.unlink(f"{path}/{key}.jsonl")
+        else:
+            said = sessions.setdefault(key, [])
+            if step["do"] == "erase":
+                said[:] = [None if value in values else value for value in said]
+            else:
+                said += values
+            with open(f"{path}/{key}.jsonl", "w", encoding="utf-8") as file:
+                file.write("".join(json.dumps(value) + "\n" for value in said))
+        log.done()
 
 
 def play_and_die(path, log_path, steps, fault=""):

@@ -5,7 +5,7 @@ import time
 from datetime import timedelta
 
 from faults.controls import SCHEMA, connect
-from faults.log import Log, text_of
+from faults.log import Log, text_of, url_of
 from holdfast.errors import Busy, DuplicateSession, StoreError
 from holdfast.messages import Message
 from holdfast.stores import open_store
@@ -28,7 +28,7 @@ def take(path, log_path, session, ttl_ms):
 
 async def _write(path, log_path, session, ttl_ms, name, count):
     log, ttl = Log(log_path), timedelta(milliseconds=ttl_ms)
-    async with open_store(f"sqlite:{path}") as store:
+    async with open_store(url_of(path)) as store:
         tenant = store.tenant()
         try:
             await tenant.create(Record(key=session))

@@ -89,6 +89,14 @@ def value_of(text):
     return value if text_of(value) == text else f"not what was written: {text[:80]!r}"
 
 
+def url_of(path):
+    """The store at a path: a folder of session files by its suffix, or a database; what is a URL
+    already stays one."""
+    if "://" in str(path):
+        return str(path)
+    return f"jsonl:{path}" if str(path).endswith(".sessions") else f"sqlite:{path}"
+
+
 def wal_size(path):
     """How long the log of the database at `path` is now."""
     try:

@@ -6,7 +6,7 @@ import sqlite3
 import time
 from pathlib import Path
 
-from faults.log import text_of
+from faults.log import text_of, url_of
 from holdfast.errors import DuplicateSession
 from holdfast.messages import Message
 from holdfast.stores import open_store
@@ -22,7 +22,7 @@ def store(path, note, start_ns, who):
 
 
 async def _store(path, who):
-    async with open_store(f"sqlite:{path}") as store:
+    async with open_store(url_of(path)) as store:
         tenant = store.tenant()
         try:
             record, created = await tenant.create(Record(key="shared")), True

@@ -11,16 +11,19 @@
 
 import asyncio
 import copy
+import json
 import sqlite3
 import time
 from datetime import timedelta
+from pathlib import Path
 from typing import NamedTuple
 
-from faults.log import value_of
+from faults.log import url_of, value_of
 from holdfast.errors import HoldfastError, SessionNotFound, StoreError
 from holdfast.messages import Message
 from holdfast.stores import open_store
 from holdfast.stores.values import Record
+from nanobot_rules import load_early
 
 REOPEN_MAX_S = 1.0
 
@@ -180,7 +183,7 @@ def _first_difference(key, found, wanted):
 
 
 def read_store(path, *, use=True):
-    """Open the SQLite store at `path`, read everything, and check that it can be used."""
+    """Open the store at `path`, read everything, and check that it can be used."""
     started = time.monotonic()
     try:
         sessions, complaints, seconds = asyncio.run(_read_store(path, started, use))
@@ -193,7 +196,7 @@ def read_store(path, *, use=True):
 
 
 async def _read_store(path, started, use):
-    async with open_store(f"sqlite:{path}") as store:
+    async with open_store(url_of(path)) as store:
         seconds = time.monotonic() - started
         tenant = store.tenant()
         sessions = await sessions_of(tenant)
@@ -242,7 +245,7 @@ def entry_value(stored):
         return value_of(entry.text or "")
     if stored.kind == "fold":
         return value_of(entry.replacement.text or "")
-    return value_of(entry.data["text"])
+    return value_of(entry.data["text"]) if "text" in entry.data else f"a mark: {entry.what}"
 
 
 async def _use(tenant, sessions):
@@ -263,7 +266,10 @@ async def _use(tenant, sessions):
 
 
 def integrity(path):
-    """What SQLite itself has to say about the file."""
+    """What SQLite itself has to say about the file; or nanobot, about each of its files."""
+    if url_of(path).startswith("jsonl:"):
+        files = sorted(Path(path).glob("*.jsonl"))
+        return [f"nanobot cannot load {each.name}" for each in files if load_early(each) is None]
     connection = sqlite3.connect(path, timeout=10)
     try:
         said = [row[0] for row in connection.execute("PRAGMA integrity_check")]
@@ -294,6 +300,15 @@ def read_raw(path):
     return Found(sessions, integrity(path), time.monotonic() - started)
 
 
+def read_files(path):
+    """What is in the files of a control."""
+    sessions = {}
+    for file in Path(path).glob("*.jsonl"):
+        values = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        sessions[file.stem] = Session({"main": values}, {}, [])
+    return Found(sessions, [], 0.0)
+
+
 # ---- damaged stores ----
 
 
@@ -312,7 +327,7 @@ def examine(path, states):
 
 
 async def _examine(path, states):
-    async with open_store(f"sqlite:{path}") as store:
+    async with open_store(url_of(path)) as store:
         tenant = store.tenant()
         verified = await tenant.verify()
         listed = {summary.key for summary in (await tenant.list(limit=1000)).items}

@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from faults.controls import endless
-from faults.log import Log, text_of, wal_size
+from faults.log import Log, text_of, url_of, wal_size
 from faults.oracle import sessions_of
 from holdfast.entries import Fold, Mark
 from holdfast.errors import HoldfastError
@@ -21,7 +21,8 @@ from holdfast.stores.values import Record
 from holdfast.testing.faults import lines
 from holdfast.testing.faults.disk import file_size_max
 
-open_store("sqlite:never-opened.db")  # imports all of the store, before any fork
+for _url in ("sqlite:never-opened.db", "jsonl:never-opened"):
+    open_store(_url)  # imports all of the store, before any fork
 LEASE = timedelta(seconds=60)
 
 
@@ -82,7 +83,7 @@ def turn_script(rounds=1):
 
 
 def play(path, log_path, steps):
-    """Do the steps through the SQLite store at `path`, one after the other, and log them."""
+    """Do the steps through the store at `path`, one after the other, and log them."""
     asyncio.run(_play(path, log_path, steps))
 
 
@@ -94,7 +95,7 @@ def play_for_ever(path, log_path, durability="sync"):
 async def _play(path, log_path, steps, and_die=False, durability="sync"):
     log = Log(log_path)
     try:
-        async with open_store(f"sqlite:{path}", durability=durability) as store:
+        async with open_store(url_of(path), durability=durability) as store:
             player = Player(store.tenant())
             await _do_all(player, steps, log, path)
             if and_die:
@@ -210,7 +211,7 @@ def look(path):
 
 
 async def _look(path):
-    async with open_store(f"sqlite:{path}") as store:
+    async with open_store(url_of(path)) as store:
         await sessions_of(store.tenant())
 
 
@@ -251,7 +252,7 @@ def play_with_short_writes(path, log_path, steps, room):
 
 async def _play_with_short_writes(path, log, steps, room):
     half = len(steps) // 2
-    async with open_store(f"sqlite:{path}") as store:
+    async with open_store(url_of(path)) as store:
         player = Player(store.tenant())
         await _do_all(player, steps[:1], log, path)
         with file_size_max(wal_size(path) + room):
@@ -288,7 +289,7 @@ def look_for_ever(path):
     """Have the store open, and read all of it again and again."""
 
     async def main():
-        async with open_store(f"sqlite:{path}") as store:
+        async with open_store(url_of(path)) as store:
             while True:
                 await sessions_of_anything(store.tenant())
                 await asyncio.sleep(0.002)
@@ -306,7 +307,7 @@ def open_and_tell(path, said_path):
     """Open the store and use it, and write down whether that went well."""
 
     async def main():
-        async with open_store(f"sqlite:{path}") as store:
+        async with open_store(url_of(path)) as store:
             await store.tenant().create(Record(key="s"))
 
     try:
@@ -321,7 +322,7 @@ def open_only(path):
     """Open the store, and close it."""
 
     async def main():
-        async with open_store(f"sqlite:{path}"):
+        async with open_store(url_of(path)):
             pass
 
     asyncio.run(main())

@@ -1,7 +1,8 @@
-"""What four services would say: the same small answer in the words of each, whole and streamed.
+"""What services would say: the same small answer in the words of each, whole and streamed.
 
-An answer is a list of steps, ("text", words) and ("call", id, name, pieces of arguments). It is
-made of parts that the rows then break.
+Most have wires of their own, by whose rules requests are judged; Copilot has an accent. An answer
+is a list of steps, ("text", words) and ("call", id, name, pieces of arguments). It is made of parts
+that the rows then break.
 """
 
 import json
@@ -28,6 +29,16 @@ class Event(NamedTuple):
         return (
             (b"event: %b\n" % self.name.encode() if self.name else b"") + b"data: " + data + b"\n\n"
         )
+
+
+class Line(NamedTuple):
+    """One line of a stream that has no events: JSON or bytes."""
+
+    name: None
+    data: object
+
+    def encoded(self):
+        return (self.data if isinstance(self.data, bytes) else dumped(self.data)) + b"\n"
 
 
 def dumped(value):
@@ -230,7 +241,109 @@ class Google:
         return document | {"usageMetadata": {"promptTokenCount": 11, "candidatesTokenCount": 7}}
 
 
-VENDORS = {each.api: each() for each in (Anthropic, Chat, Responses, Google)}
+class Copilot(Chat):
+    """Chat Completions, only that the model thinks, and that an answer may be in three choices."""
+
+    name, model = "github", "claude-sonnet-4.5"
+    options = {"path": "copilot"}  # noqa: RUF012
+
+    def events(self, steps, at=lambda number: number):
+        first, *events = super().events(steps, at)
+        thought = [{"reasoning_text": "I "}, {"reasoning_text": "look."}, {"reasoning_opaque": "c"}]
+        return [first, *map(self._event, thought), *events]
+
+    def document(self, steps):
+        document = super().document(steps)
+        (choice,) = document["choices"]
+        message = choice["message"]
+        message |= {"reasoning_text": "I look.", "reasoning_opaque": "c2VhbGVk"}
+        calls = message.pop("tool_calls", [])
+        apart = [{"message": {"role": "assistant", "tool_calls": [call]}} for call in calls]
+        choices = [choice, *({**choice, **each} for each in apart)]
+        return document | {"choices": [{**c, "index": n} for n, c in enumerate(choices)]}
+
+
+class CodeAssist(Google):
+    name, api = "antigravity", "code-assist"
+    unknown = Event(None, {"response": {"glitter": [1, {}]}, "sparkle": {"at": 1}})
+
+    def _document(self, parts):
+        return super()._document(parts) | {"responseId": "r1"}
+
+    def events(self, steps, at=None):
+        return [Event(name, self._wrapped(data)) for name, data in super().events(steps)]
+
+    def document(self, steps):
+        return self._wrapped(super().document(steps))
+
+    def _wrapped(self, document):
+        return {"response": document, "traceId": "trace-1"}
+
+
+class Ollama:
+    """Its own API: a line for each piece, calls whole."""
+
+    name, api, model, has_ids = "ollama", "ollama", "qwen3", False
+    options = {"api": "native", "context_limit": 1_000_000_000}  # noqa: RUF012
+    error = Line(None, {"error": "an error was encountered while running the model: oops"})
+    unknown = Line(None, {"glitter": [1, {}]})
+
+    def events(self, steps, at=None):
+        last = self._document({"content": ""}) | self._end(steps)
+        return [*(Line(None, self._document(self._said(step))) for step in steps), Line(None, last)]
+
+    def _said(self, step):
+        if step[0] == "text":
+            return {"content": step[1]}
+        function = {"name": step[2], "arguments": parsed(step[3])}
+        return {"content": "", "tool_calls": [{"id": step[1], "function": function}]}
+
+    def _document(self, message):
+        said = {"role": "assistant", **message}
+        return {"model": self.model, "created_at": "now", "message": said, "done": False}
+
+    def _end(self, steps):
+        counts = {"prompt_eval_count": 11, "eval_count": USAGE["output"]}
+        return {"done": True, "done_reason": "stop", **counts}
+
+    def document(self, steps):
+        said = [self._said(step) for step in steps]
+        message = {"content": "".join(each["content"] for each in said)}
+        if calls := [call for each in said for call in each.get("tool_calls", ())]:
+            message["tool_calls"] = calls
+        return self._document(message) | self._end(steps)
+
+
+class ClaudeCli:
+    """A program, whose lines hold the events of Anthropic; it has no document."""
+
+    name, api, model, has_ids = "claude-cli", "claude-cli", "sonnet", True
+    unknown = Line(None, {"type": "sparkle", "index": 3, "glitter": [1, {}]})
+
+    @property
+    def error(self):
+        refusal = {"type": "error", "error": {"type": "api_error", "message": "oops"}}
+        words = f"API Error: 500 {json.dumps(refusal)}"
+        return self._line("result", subtype="success", is_error=True, result=words)
+
+    def events(self, steps, at=lambda number: number):
+        said = Anthropic().events(steps, at)
+        events = [self._line("stream_event", event=each.data) for each in said]
+        how = "error_max_turns" if has_calls(steps) else "success"
+        usage = {f"{name}_tokens": count for name, count in USAGE.items()}
+        end = self._line("result", subtype=how, is_error=False, usage=usage, session_id="s")
+        return [self._line("system", subtype="init"), *events, end]
+
+    def _line(self, kind, **fields):
+        return Line(None, {"type": kind, **fields})
+
+
+WIRES = {each.api: each() for each in (Anthropic, Chat, Responses, Google, CodeAssist, Ollama)}
+VENDORS = WIRES | {"copilot": Copilot()}
+# Programs are started for each call: a few rows each, and only as streams.
+PROGRAMS = {each.api: each() for each in (ClaudeCli,)}
+SPOKEN = VENDORS | PROGRAMS
+SPEAKERS = WIRES | PROGRAMS  # each wire once
 
 
 def grouped(steps):

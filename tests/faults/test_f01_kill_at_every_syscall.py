@@ -11,12 +11,13 @@ import signal
 import pytest
 
 from faults import oracle, subjects
-from faults.log import read_log
+from faults.log import read_log, url_of
 from faults.tier import need, pick, some
 from holdfast.stores import open_store
 from holdfast.testing.faults import damage, strace
 
 STORE, RAW = "faults.subjects:play", "faults.controls:play"
+FILES = pytest.mark.parametrize("file", ["store.db", "store.sessions"], ids=["sqlite", "jsonl"])
 
 
 @pytest.fixture(autouse=True)
@@ -24,18 +25,18 @@ def _can_run():
     need(strace.missing())
 
 
-def sweep(forks, folder, look, script, short, *arguments, after=None):
+def sweep(forks, folder, look, script, short, *arguments, after=None, file="store.db"):
     """Kill a run at every point: what was wrong at each point where something was, and how many
     points were hit.
 
     Which thread does what depends on how fast the disk is just now, and calls are counted for each
     thread; so some runs come to their end before they come to the point. They are judged as well.
     """
-    counted = arranged(folder, "count", script, arguments)
+    counted = arranged(folder, "count", script, arguments, file)
     seen = strace.calls(forks, counted, folder / "count")
     wrong, hits = {}, 0
     for at, point in enumerate(some(strace.points(seen), short)):
-        place = arranged(folder, f"p{at}", script, arguments)
+        place = arranged(folder, f"p{at}", script, arguments, file)
         files = [path.replace("/count/", f"/p{at}/") for path in strace.files(seen)]
         outcome = strace.inject(forks, place, files, point)
         assert outcome.status in (0, -signal.SIGKILL), (point, outcome.stderr)
@@ -49,9 +50,9 @@ def sweep(forks, folder, look, script, short, *arguments, after=None):
     return wrong, hits
 
 
-def arranged(folder, name, script, arguments):
+def arranged(folder, name, script, arguments, file="store.db"):
     (folder / name).mkdir()
-    return [str(folder / name / "store.db"), str(folder / f"{name}.log"), script, *arguments]
+    return [str(folder / name / file), str(folder / f"{name}.log"), script, *arguments]
 
 
 def ask_again(path, steps):
@@ -63,7 +64,7 @@ def ask_again(path, steps):
 
 
 async def _ask_again(path, step):
-    async with open_store(f"sqlite:{path}") as store:
+    async with open_store(url_of(path)) as store:
         player = subjects.Player(store.tenant())
         session = await store.tenant().load(step["session"])
         for branch in session.branches:
@@ -78,40 +79,43 @@ async def _ask_again(path, step):
     return [] if set(counts) == {1} else [f"asked for again, it is there {counts} times"]
 
 
-def test_every_kill_leaves_what_was_acknowledged(programs, fast_path):
+@FILES
+def test_every_kill_leaves_what_was_acknowledged(programs, fast_path, file):
     """The store, over append, begin, journal, finish, branch, update, erase, clear and delete."""
-    script = subjects.turn_script(pick(1, 2))
+    rounds = pick(1, 2 if file == "store.db" else 3)  # it makes fewer calls
+    script, look = subjects.turn_script(rounds), oracle.read_store
 
-    wrong, hits = sweep(programs(STORE), fast_path, oracle.read_store, script, 60, after=ask_again)
+    wrong, hits = sweep(programs(STORE), fast_path, look, script, 60, after=ask_again, file=file)
 
     assert wrong == {}
     assert hits >= pick(30, 400)
 
 
-def test_a_kill_while_it_recovers_from_a_kill_changes_nothing(programs, fast_path):
+@FILES
+def test_a_kill_while_it_recovers_from_a_kill_changes_nothing(programs, fast_path, file):
     """The process that opens the store after a kill is killed as well, at every point."""
-    base = arranged(fast_path, "base", subjects.turn_script(1), [])
+    base = arranged(fast_path, "base", subjects.turn_script(1), [], file)
     forks = programs(STORE)
-    seen = strace.calls(forks, arranged(fast_path, "count", base[2], []), fast_path / "count")
+    seen = strace.calls(forks, arranged(fast_path, "count", base[2], [], file), fast_path / "count")
     point = strace.points(seen, ["pwrite64"])[60]
     files = [path.replace("/count/", "/base/") for path in strace.files(seen)]
     assert strace.inject(forks, base, files, point).is_hit
 
-    wrong = kill_while_recovering(programs("faults.subjects:look"), fast_path, base)
+    wrong = kill_while_recovering(programs("faults.subjects:look"), fast_path, base, file)
 
     assert wrong == {}
 
 
-def kill_while_recovering(forks, folder, base):
+def kill_while_recovering(forks, folder, base, file):
     source, steps = folder / "base", read_log(base[1])
     damage.copy(source, folder / "seen")
-    seen = strace.calls(forks, [str(folder / "seen" / "store.db")], folder / "seen")
+    seen = strace.calls(forks, [str(folder / "seen" / file)], folder / "seen")
     wrong = {}
     for at, point in enumerate(some(strace.points(seen), 20)):
         place = damage.copy(source, folder / f"again{at}")
         files = [path.replace("/seen/", f"/{place.name}/") for path in strace.files(seen)]
-        strace.inject(forks, [str(place / "store.db")], files, point)
-        found = oracle.judge(steps, oracle.read_store(place / "store.db"))
+        strace.inject(forks, [str(place / file)], files, point)
+        found = oracle.judge(steps, oracle.read_store(place / file))
         if found:
             wrong[point] = found
     return wrong
@@ -132,3 +136,12 @@ def test_a_batch_in_two_transactions_is_caught(programs, fast_path):
     wrong, _ = sweep(programs(RAW), fast_path, oracle.read_raw, script, 25, "two commits")
 
     assert any("half of a step" in " ".join(found) for found in wrong.values())
+
+
+def test_a_file_that_is_written_over_is_caught(programs, fast_path):
+    """Control: between the moment it is emptied and the moment it is written, a session is lost."""
+    script, forks = subjects.plain_script(), programs("faults.controls:play_files")
+
+    wrong, _ = sweep(forks, fast_path, oracle.read_files, script, 25, file="store.sessions")
+
+    assert any("lost" in " ".join(found) for found in wrong.values())

@@ -19,6 +19,10 @@ from holdfast.testing.faults import forks, strace
 STORE, RAW = "faults.subjects:play", "faults.controls:play"
 STORE_DIES, RAW_DIES = "faults.subjects:play_and_die", "faults.controls:play_and_die"
 SYNCS = ("fsync", "fdatasync")
+FILES = pytest.mark.parametrize("file", ["store.db", "store.sessions"], ids=["sqlite", "jsonl"])
+_CALL = re.compile(
+    r"(fsync|fdatasync|close|pwrite64)\((\d+<[^>]*(?:-wal|\.log|\.jsonl)>).*\)\s+= (-?\d+)"
+)
 LOOK = {"do": "look", "session": ""}
 
 
@@ -42,16 +46,18 @@ def syncs_for_ever(points):
     return ((p, e, forever) for p in syncs for e, forever in faults_of(p.kind) if forever)
 
 
-def broken_runs(forks, folder, script, short, *arguments, cases=in_turn, broken=None):
+def broken_runs(
+    forks, folder, script, short, *arguments, cases=in_turn, broken=None, file="store.db"
+):
     """Run the script with each point broken, as `cases` makes them of the points.
 
     `broken` is the program that is broken, where it is not the one whose calls are counted.
     """
-    counted = arranged(folder, "count", script, arguments)
+    counted = arranged(folder, "count", script, arguments, file)
     seen = strace.calls(forks, counted, folder / "count")
     chosen = some(cases(strace.points(seen)), short)
     for at, (point, error, forever) in enumerate(chosen):
-        place = arranged(folder, f"p{at}", script, arguments)
+        place = arranged(folder, f"p{at}", script, arguments, file)
         files = [path.replace("/count/", f"/p{at}/") for path in strace.files(seen)]
         outcome = strace.inject(
             broken or forks,
@@ -65,18 +71,16 @@ def broken_runs(forks, folder, script, short, *arguments, cases=in_turn, broken=
         yield (point, error, forever), place, outcome
 
 
-def arranged(folder, name, script, arguments):
+def arranged(folder, name, script, arguments, file="store.db"):
     (folder / name).mkdir()
-    return [str(folder / name / "store.db"), str(folder / f"{name}.log"), script, *arguments]
+    return [str(folder / name / file), str(folder / f"{name}.log"), script, *arguments]
 
 
 def commits_through_a_dead_descriptor(trace):
     """Commits on a log through a descriptor whose sync had failed before, and was not closed."""
     failed, written, found = set(), set(), []
     for line in trace:
-        call = re.search(
-            r"(fsync|fdatasync|close|pwrite64)\((\d+<[^>]*-wal>).*\)\s+= (-?\d+)", line
-        )
+        call = _CALL.search(line)
         if call is None:
             continue
         kind, descriptor, result = call.groups()
@@ -92,14 +96,15 @@ def commits_through_a_dead_descriptor(trace):
     return found
 
 
+@FILES
 @pytest.mark.usefixtures("uncovered")
-def test_every_failing_call_is_told_and_leaves_nothing_half_done(programs, fast_path):
+def test_every_failing_call_is_told_and_leaves_nothing_half_done(programs, fast_path, file):
     """Typed errors only; old data equal; usable afterwards; no commit after a failed sync."""
     need(strace.missing())
     script = [*subjects.turn_script(1), LOOK]
     wrong, hits = {}, 0
 
-    for case, place, outcome in broken_runs(programs(STORE), fast_path, script, 60):
+    for case, place, outcome in broken_runs(programs(STORE), fast_path, script, 60, file=file):
         steps = read_log(place[1])
         found = oracle.judge(steps, oracle.read_store(place[0]))
         if outcome.status != 0:
@@ -119,9 +124,10 @@ def test_every_failing_call_is_told_and_leaves_nothing_half_done(programs, fast_
     assert hits > (200 if FULL else 40)
 
 
-def test_what_was_refused_when_no_sync_works_any_more_is_not_there(programs, fast_path):
-    """A refused commit lies in the log whole. It is written over, although that is not synced
-    either; so it does not come back when the program is gone without closing the store."""
+@FILES
+def test_what_was_refused_when_no_sync_works_any_more_is_not_there(programs, fast_path, file):
+    """A refused commit lies in the log whole. It is written over or cut off, although that is not
+    synced either; so it does not come back when the program is gone without closing the store."""
     need(strace.missing())
     script = [*subjects.turn_script(1), LOOK]
     wrong, refused = {}, 0
@@ -133,6 +139,7 @@ def test_what_was_refused_when_no_sync_works_any_more_is_not_there(programs, fas
         12,
         cases=syncs_for_ever,
         broken=programs(STORE_DIES),
+        file=file,
     )
     for case, place, _ in runs:
         steps = read_log(place[1])
@@ -189,6 +196,7 @@ def test_a_program_that_takes_an_error_for_success_is_caught(programs, fast_path
 
 SHORT_WRITES = {
     "the store": ("faults.subjects:play_with_short_writes", oracle.read_store),
+    "the store in files": ("faults.subjects:play_with_short_writes", oracle.read_store),
     "plain sqlite3": ("faults.controls:play_with_short_writes", oracle.read_raw),
 }
 
@@ -198,10 +206,13 @@ def test_a_write_that_stops_half_way_is_told_and_undone(programs, fast_path, who
     """No file can grow beyond a point that falls inside a write; later it can again."""
     need(forks.missing())
     program, look = SHORT_WRITES[who]
-    script = subjects.growing_script(who == "the store")
+    script = subjects.growing_script(who != "plain sqlite3")
+    is_files = who == "the store in files"
+    rooms = range(4_000, 16_000, 257) if is_files else range(24_000, 60_000, 617)
 
-    for room in some(range(24_000, 60_000, 617), 15):
-        place = arranged(fast_path, f"p{room}", script, [room])
+    for room in some(rooms, 15):
+        file = "store.sessions" if is_files else "store.db"
+        place = arranged(fast_path, f"p{room}", script, [room], file)
         run = programs(program).start(*place)
         assert run.wait() == 0, run.stderr
         steps = read_log(place[1])

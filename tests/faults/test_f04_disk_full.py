@@ -12,13 +12,14 @@ import shutil
 import pytest
 
 from faults import controls, oracle, subjects
-from faults.log import Step, read_log
+from faults.log import Step, read_log, url_of
 from faults.tier import need, pick
 from holdfast.errors import StoreError, StoreFull
 from holdfast.stores import open_store
 from holdfast.testing.faults import disk
 
 ROOM_MIN = 350_000  # one batch of appends, and all that opening and closing need
+FILES = pytest.mark.parametrize("file", ["store.db", "store.sessions"], ids=["sqlite", "jsonl"])
 SIZES = {"1 MiB": 1 << 20, "8 MiB": 8 << 20}
 
 
@@ -72,18 +73,19 @@ async def cycles(store, small, rounds, rnd):
 
 
 async def opened(path, small, rounds, rnd):
-    async with open_store(f"sqlite:{path}") as store:
+    async with open_store(url_of(path)) as store:
         return await cycles(store, small, rounds, rnd)
 
 
+@FILES
 @pytest.mark.parametrize("size", SIZES)
-def test_a_full_disk_loses_nothing_and_is_overcome(fast_path, size):
+def test_a_full_disk_loses_nothing_and_is_overcome(fast_path, size, file):
     """Acknowledged is stored, in every cycle; no restart is needed."""
     rnd, rounds, refused = random.Random(size), pick(6, 25), 0
 
     while refused < rounds:
         with disk.SmallDisk(fast_path, SIZES[size]) as small:
-            path = small.path / "store.db"
+            path = small.path / file
             steps = asyncio.run(opened(path, small, rounds - refused, rnd))
             found = oracle.read_store(path)
         assert oracle.judge(steps, found) == []
@@ -91,14 +93,15 @@ def test_a_full_disk_loses_nothing_and_is_overcome(fast_path, size):
         small.path.rmdir()
 
 
-def test_a_store_that_cannot_be_made_on_a_full_disk_can_be_made_later(fast_path):
+@FILES
+def test_a_store_that_cannot_be_made_on_a_full_disk_can_be_made_later(fast_path, file):
     """Opening fails with an error of ours, and leaves nothing behind: no half-made file that stands
     in the way, and nothing open in this process."""
     refused = []
 
     with disk.SmallDisk(fast_path, 1 << 20) as small:
         for leave in (0, 4096, 8192, 20_000, 40_000, 70_000):
-            path = small.path / f"{leave}.db"
+            path = small.path / f"{leave}{file}"
             small.fill(leave)
             try:
                 asyncio.run(make(path))
@@ -108,15 +111,15 @@ def test_a_store_that_cannot_be_made_on_a_full_disk_can_be_made_later(fast_path)
             small.free()
             asyncio.run(make(path))
             assert oracle.read_store(path).complaints == []
-            for file in small.path.glob(f"{leave}.db*"):
-                shutil.rmtree(file) if file.is_dir() else file.unlink()
+            for each in small.path.glob(f"{leave}{file}*"):
+                shutil.rmtree(each) if each.is_dir() else each.unlink()
 
     assert len(refused) >= 2
 
 
 async def make(path):
     """Open the store, making it if need be, and use it."""
-    async with open_store(f"sqlite:{path}") as store:
+    async with open_store(url_of(path)) as store:
         player = subjects.Player(store.tenant())
         if "s" not in await oracle.sessions_of(store.tenant()):
             await player.do({"do": "create", "session": "s"})

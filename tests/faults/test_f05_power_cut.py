@@ -29,7 +29,7 @@ class Cut(NamedTuple):
     complaints: list
 
 
-def cut_once(forks, folder, look, seed, *arguments, kind="ext4"):
+def cut_once(forks, folder, look, seed, *arguments, kind="ext4", file="store.db"):
     """One round: write, cut, come back, look.
 
     What is acknowledged while the cut happens proves nothing: a sync that is under way then may
@@ -38,14 +38,14 @@ def cut_once(forks, folder, look, seed, *arguments, kind="ext4"):
     folder.mkdir()
     log = folder / "log"
     with power.Disk(folder, kind) as disk:
-        run = forks.start(str(disk.path / "store.db"), str(log), *arguments)
+        run = forks.start(str(disk.path / file), str(log), *arguments)
         time.sleep(random.Random(seed).uniform(*LOAD_S))
         cut_ns = time.monotonic_ns()
         disk.cut()
         run.kill()
         run.wait()
         disk.back()
-        found = look(disk.path / "store.db")
+        found = look(disk.path / file)
     steps = [each for each in read_log(log) if each.step["do"] == "append"]
     done = [e for e in steps if e.outcome == "acknowledged" and e.note["at_ns"] < cut_ns]
     is_there = found.sessions["s"].branches["main"] if found.sessions else []
@@ -69,34 +69,38 @@ def _can_run():
 
 
 CASES = {
-    "the store on ext4": (STORE, oracle.read_store, "ext4", (6, 20)),
-    "the store on xfs": (STORE, oracle.read_store, "xfs", (2, 10)),
-    "plain sqlite3 with FULL": (RAW, oracle.read_raw, "ext4", (3, 20)),
+    "the store on ext4": (STORE, oracle.read_store, "ext4", (6, 20), "store.db"),
+    "the store on xfs": (STORE, oracle.read_store, "xfs", (2, 10), "store.db"),
+    "the store in files on ext4": (STORE, oracle.read_store, "ext4", (4, 20), "store.sessions"),
+    "the store in files on xfs": (STORE, oracle.read_store, "xfs", (2, 10), "store.sessions"),
+    "plain sqlite3 with FULL": (RAW, oracle.read_raw, "ext4", (3, 20), "store.db"),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_nothing_acknowledged_is_lost(programs, tmp_path, case):
     """Level "sync": 0 acknowledged appends lost, in any number of cuts."""
-    program, look, kind, rounds = CASES[case]
+    program, look, kind, rounds, file = CASES[case]
     need(power.missing(kind))
     acknowledged = 0
 
     for seed in range(pick(*rounds)):
-        cut = cut_once(programs(program), tmp_path / str(seed), look, seed, kind=kind)
+        place = tmp_path / str(seed)
+        cut = cut_once(programs(program), place, look, seed, kind=kind, file=file)
         assert wrong(cut) == [], f"round {seed}"
         acknowledged += len(cut.acknowledged)
 
     assert acknowledged > 10 * pick(*rounds)
 
 
-def test_the_fast_level_loses_the_end_and_nothing_else(programs, tmp_path):
+@pytest.mark.parametrize("file", ["store.db", "store.sessions"], ids=["sqlite", "jsonl"])
+def test_the_fast_level_loses_the_end_and_nothing_else(programs, tmp_path, file):
     """Level "fast": what is there is the beginning of what was acknowledged, without a gap."""
     lost = 0
 
     for seed in range(pick(5, 20)):
         folder = tmp_path / str(seed)
-        cut = cut_once(programs(STORE), folder, oracle.read_store, seed, "fast")
+        cut = cut_once(programs(STORE), folder, oracle.read_store, seed, "fast", file=file)
         assert wrong(cut, is_sync=False) == [], f"round {seed}"
         lost += max(0, len(cut.acknowledged) - len(cut.found))
 

@@ -4,15 +4,17 @@
     reply = await provider.complete([Message.user("I am Ada.")])
     assert reply.text == "Hello." and provider.requests[0].messages[0].text == "I am Ada."
 
-An answer is text, a Message, an error to be raised, or a function from the request to one of them;
-each is given once, in order. It behaves as a real model does where that matters: what callbacks
-hear comes in pieces, a cancel is noticed between them and keeps what there was, tokens are counted,
-and a request that is longer than its window is refused before anything is answered.
+An answer is text, a Message, an error to be raised, a `Halt` (an answer that stops in the middle),
+or a function from the request to one of them, plain or async; each is given once, in order. It
+behaves as a real model does where that matters: what callbacks hear comes in pieces, thinking
+before words before calls; a cancel is noticed between them and keeps what there was, tokens are
+counted, and a request that is longer than its window is refused before anything is answered.
 """
 
 import asyncio
+import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -21,7 +23,8 @@ from holdfast.codec import plain
 from holdfast.errors import Cancelled, ContextOverflow, InvalidInput, ProviderError
 from holdfast.frozen import EMPTY, FrozenDict
 from holdfast.messages import Message, Role, Stop, ToolCall
-from holdfast.providers.base import Provider, Response
+from holdfast.parts import Thinking
+from holdfast.providers.base import Callbacks, Provider, Response
 from holdfast.settings import Settings
 from holdfast.tools import Tool
 from holdfast.usage import Prices, Usage
@@ -49,8 +52,19 @@ class Request(NamedTuple):
         return (said + told) // CHARACTERS_A_TOKEN + 1
 
 
-Answer = str | Message | BaseException
-Script = Answer | Callable[[Request], Answer]
+class Halt(NamedTuple):
+    """An answer that stops after so many pieces: until `then` is set, or with that error.
+
+    The error is raised with what was given by then as its `partial`, as a broken stream is.
+    """
+
+    answer: str | Message
+    then: asyncio.Event | ProviderError
+    after: int = 1
+
+
+Answer = str | Message | BaseException | Halt
+Script = Answer | Callable[[Request], Answer | Awaitable[Answer]]
 
 
 class FakeProvider(Provider):
@@ -107,7 +121,7 @@ class FakeProvider(Provider):
         cancel_token: CancelToken | None = None,
         on_chunk: Callable[[str], object] | None = None,
         on_usage_update: Callable[[Usage], object] | None = None,
-        on_thinking: Callable[[str], object] | None = None,  # noqa: ARG002 - it never thinks
+        on_thinking: Callable[[str], object] | None = None,
         on_tool_call: Callable[[ToolCall], object] | None = None,
         on_retry: Callable[[ProviderError, int, float], object] | None = None,  # noqa: ARG002
     ) -> Response:
@@ -128,24 +142,33 @@ class FakeProvider(Provider):
                 tokens_found=request.tokens,
                 tokens_max=self._context,
             )
-        answer = self._message(request)
-        said = _Saying(answer, cancel_token or CancelToken(), self._pause_s)
-        await said.text(on_chunk)
-        await said.calls(on_tool_call)
-        usage = Usage(input=request.tokens, output=len(plain(answer)) // CHARACTERS_A_TOKEN + 1)
+        cancel = cancel_token or CancelToken()
+        answer, halt = await self._next(request, cancel)
+        used = Usage(input=request.tokens)
+        if on_usage_update is not None:
+            on_usage_update(used)
+        saying = _Saying(answer, cancel, self._pause_s, halt)
+        await saying.all(Callbacks(on_chunk, on_usage_update, on_thinking, on_tool_call))
+        usage = used.replace(output=len(plain(answer)) // CHARACTERS_A_TOKEN + 1)
         if on_usage_update is not None:
             on_usage_update(usage)
         return Response(message=answer, usage=usage, model=self.model, id=f"answer-{next(_ids)}")
 
-    def _message(self, request: Request) -> Message:
-        """The next answer, as a message of this model; an error is raised."""
+    async def _next(self, request: Request, cancel: CancelToken) -> tuple[Message, Halt | None]:
+        """The next answer, as a message of this model, and where it halts; an error is raised."""
         if not self._answers:
             raise InvalidInput("FakeProvider", "has no answer left: give it more with add(...)")
         answer: Any = self._answers.pop(0)
         if callable(answer) and not isinstance(answer, BaseException):
             answer = answer(request)
+        if inspect.isawaitable(answer):
+            answer = await _awaited(answer, cancel)
         if isinstance(answer, BaseException):
             raise answer
+        halt = answer if isinstance(answer, Halt) else None
+        return self._message(answer if halt is None else halt.answer), halt
+
+    def _message(self, answer: Any) -> Message:
         if isinstance(answer, str):
             answer = Message.assistant(answer)
         if not isinstance(answer, Message) or answer.role is not Role.ASSISTANT:
@@ -155,43 +178,72 @@ class FakeProvider(Provider):
 
 
 class _Saying:
-    """An answer, given piece by piece; what was given by then is in the Cancelled."""
+    """An answer, given piece by piece; what was given by then is in the error that ends it."""
 
-    def __init__(self, answer: Message, cancel: CancelToken, pause_s: float) -> None:
+    def __init__(
+        self, answer: Message, cancel: CancelToken, pause_s: float, halt: Halt | None
+    ) -> None:
         self._answer = answer
         self._cancel = cancel
         self._pause_s = pause_s
+        self._halt = halt
+        self._given = 0
         self._said = ""
         self._called: list[ToolCall] = []
 
-    async def text(self, tell: Callable[[str], object] | None) -> None:
-        """Word by word, if anybody listens."""
-        text = self._answer.text or ""
-        for piece in text.split(" ") if text and tell is not None else ():
+    async def all(self, tell: Callbacks) -> None:
+        """Thoughts, word by word, and calls, as far as anybody listens."""
+        for thought in self._thoughts() if tell.on_thinking is not None else ():
             await self._wait()
-            piece = piece if not self._said else f" {piece}"
+            tell.on_thinking(thought)  # type: ignore[misc]
+        for piece in _pieces(self._answer.text) if tell.on_chunk is not None else ():
+            await self._wait()
             self._said += piece
-            if tell is not None:
-                tell(piece)
-        await self._wait()
-
-    async def calls(self, tell: Callable[[ToolCall], object] | None) -> None:
-        for call in self._answer.calls if tell is not None else ():
+            tell.on_chunk(piece)  # type: ignore[misc]
+        for call in self._answer.calls if tell.on_tool_call is not None else ():
             await self._wait()
             self._called.append(call)
-            if tell is not None:
-                tell(call)
+            tell.on_tool_call(call)  # type: ignore[misc]
+        await self._wait()
+
+    def _thoughts(self) -> Iterator[str]:
+        content = self._answer.content
+        for part in content if isinstance(content, tuple) else ():
+            if isinstance(part, Thinking) and part.text:
+                yield part.text
 
     async def _wait(self) -> None:
+        """Before a piece, and before the end."""
+        halt = self._halt if self._halt and self._given >= self._halt.after else None
+        self._given += 1
         try:
             async with self._cancel.guard():
                 await asyncio.sleep(self._pause_s)
+                if halt is not None and isinstance(halt.then, asyncio.Event):
+                    await halt.then.wait()
         except Cancelled as error:
-            message = Message.assistant(
-                self._said or None, tool_calls=self._called, stop=str(Stop.CANCELLED)
-            )
-            error.partial = Response(message=message)
+            error.partial = self._partial(Stop.CANCELLED)
             raise
+        if halt is not None and isinstance(halt.then, ProviderError):
+            halt.then.partial = self._partial(Stop.ERROR)
+            raise halt.then
+
+    def _partial(self, stop: Stop) -> Response:
+        message = Message.assistant(self._said or None, tool_calls=self._called, stop=str(stop))
+        return Response(message=message)
+
+
+async def _awaited(answer: Awaitable[Any], cancel: CancelToken) -> Any:
+    if cancel.is_cancelled and inspect.iscoroutine(answer):
+        answer.close()  # nobody will wait for it
+    async with cancel.guard():
+        return await answer
+
+
+def _pieces(text: str | None) -> Iterator[str]:
+    """Words, each but the first with the space before it."""
+    for place, word in enumerate(text.split(" ") if text else ()):
+        yield f" {word}" if place else word
 
 
 def calls(name: str, text: str | None = None, **arguments: Any) -> Message:

@@ -86,6 +86,7 @@ class Ledger:
         newest: str | None = None,
         changed: int | None = None,
         stated: float = ERROR_UNKNOWN,
+        context: int | None = None,
     ) -> None:
         """A request that was counted as `counted` was answered.
 
@@ -93,14 +94,16 @@ class Ledger:
         newest   the id of the last message sent, where only that was new since the last answer
         changed  what came and went since the last report, where that is more than the difference
         stated   the error that the counter states
+        context  the most that the model can read at once
 
-        A report without tokens of the prompt changes no estimate.
+        A report without tokens of the prompt changes no estimate. Nor does one of far more than
+        the model can read: a vendor that ran tools of its own adds up the prompts of its rounds.
         """
         request = Counted(counted, tools).check()
         if answer is not None and count is None:
             raise InvalidInput("count", "is needed to count the answer")
         self._account(model, usage)
-        if not usage.input:
+        if not usage.input or _is_sum(usage.input, request, context):
             return
         known = self._known.setdefault(model, Known(stated))
         reported = self._reported.setdefault(model, {})
@@ -144,7 +147,16 @@ class Ledger:
         if counted is None or call.window.get("by", "") != self._by:
             self._account(call.model, call.usage)
         else:
-            self.report(call.model, counted, call.usage, tools=tools, answer=answer, count=count)
+            context: Any = call.window.get("context")
+            self.report(
+                call.model,
+                counted,
+                call.usage,
+                tools=tools,
+                answer=answer,
+                count=count,
+                context=context if type(context) is int else None,
+            )
 
     # Estimates
 
@@ -321,3 +333,8 @@ def _counts_of(usage: Usage) -> list[int | None]:
 def _turn_values(turn: TurnUsage) -> dict[str, Any]:
     fields = {name: getattr(turn, name) for name in turn.__struct_fields__}
     return {**fields, "function_calls": list(turn.function_calls)}
+
+
+def _is_sum(reported: int, request: Counted, context: int | None) -> bool:
+    """Whether this is the sum of several prompts. No counter is wrong by half of it."""
+    return context is not None and reported > max(context, 2 * request.all)

@@ -54,6 +54,8 @@ def checked(plan: Plan, view: View) -> Plan:
 
     Each step runs from the first message of an item to the last of one, both included.
     """
+    if not plan.steps:
+        return plan
     items = view.items
     firsts, lasts = {item.first for item in items}, {item.last for item in items}
     end = 0

@@ -36,11 +36,17 @@ _CANONICAL = {role: role.canonical for role in Role}
 
 
 class Repair(NamedTuple):
-    """Something that had to be changed: what, in which message, and which call it concerns."""
+    """Something that had to be changed: what, in which message, and which call it concerns.
+
+    part     the kind of thing in it, where the message has several: "thinking", "image", "id"
+    became   the new spelling of an id or a name
+    """
 
     what: str
     message_id: str
     call_id: str = ""
+    part: str = ""
+    became: str = ""
 
 
 class Shown(tuple[Message, ...]):
@@ -48,18 +54,25 @@ class Shown(tuple[Message, ...]):
 
     `made` is what was made of them, by whom: a note for whoever prepares the next window of the
     same conversation, most of which is the same. It lives with the messages, so that nobody who is
-    passed them has to keep any.
+    passed them has to keep any. `repairs` tells what was done to them, likewise.
     """
 
     made: dict[Any, Any]
+    repairs: tuple[Repair, ...]
 
-    def __new__(cls, messages: Iterable[Message] = (), made: dict[Any, Any] | None = None) -> Self:
+    def __new__(
+        cls,
+        messages: Iterable[Message] = (),
+        made: dict[Any, Any] | None = None,
+        repairs: tuple[Repair, ...] = (),
+    ) -> Self:
         self = super().__new__(cls, messages)
         self.made = {} if made is None else made
+        self.repairs = repairs
         return self
 
-    def __reduce__(self) -> tuple[type[Self], tuple[tuple[Message, ...]]]:
-        return type(self), (tuple(self),)
+    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
+        return type(self), (tuple(self), None, self.repairs)
 
 
 class Rendered(NamedTuple):
@@ -129,7 +142,8 @@ class Renderer:
             for group in self._open.values()
             for place in group.open
         ]
-        return Rendered(Shown(self._shown, made), (*self._repairs, *unanswered))
+        repairs = (*self._repairs, *unanswered)
+        return Rendered(Shown(self._shown, made, repairs), repairs)
 
     def hashed(self, encode: Callable[[Message], bytes]) -> "hashlib._Hash":
         """A hash over what is shown, going on from where the last one was taken."""

@@ -159,6 +159,10 @@ class View:
             self._fold(entry)
             self._is_stale = True
 
+    def skip(self, turns: int) -> None:
+        """Here stand messages that folds hide and nobody loaded; so many turns begin in them."""
+        self._turn += turns
+
     def rendered(self) -> Rendered:
         """What is shown, as it can be sent."""
         self._look()
@@ -178,6 +182,7 @@ class View:
         """Another view: as this one would be with these folds."""
         view = View(self.count, turns=self._turns_before)
         for each in self._said:
+            view._turn = each.turn - each.message.starts_turn  # some may have been passed over
             view._said.append(view._place(each.seq, each.message))
         for fold in (*self._folds, *folds):
             view._fold(fold)

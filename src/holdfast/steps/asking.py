@@ -1,0 +1,233 @@
+"""One answer of a model: asked for, and continued while it is cut off because it is too long."""
+
+import time
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from holdfast.cancel import CancelToken
+from holdfast.entries import Call
+from holdfast.errors import Cancelled, ProviderError
+from holdfast.frozen import FrozenDict
+from holdfast.messages import Content, Message, Stop
+from holdfast.parts import CallRef, Part, Text, Thinking
+from holdfast.providers.base import Response
+from holdfast.settings import Settings
+from holdfast.steps.journal import Journal
+from holdfast.steps.leftovers import partial
+from holdfast.steps.limits import CONTINUED_TOKENS_MAX, Spent
+from holdfast.steps.observers import Observers
+from holdfast.steps.targets import Target
+from holdfast.steps.windows import milliseconds_since
+from holdfast.tools import Tool
+from holdfast.usage import Usage
+
+
+class Exchange(NamedTuple):
+    """One call of a model, and what came of it."""
+
+    response: Response
+    latency_ms: int
+
+
+class Answered(NamedTuple):
+    """What a model said, in one message, and the calls that it took.
+
+    `cancelled` is why the answer was cut off by somebody; None when it was not. Then there may be
+    no message.
+    """
+
+    message: Message | None
+    exchanges: tuple[Exchange, ...] = ()
+    cancelled: str | None = None
+
+    @property
+    def text(self) -> str | None:
+        """The words of it."""
+        return None if self.message is None else self.message.text
+
+    @property
+    def reported(self) -> Usage:
+        """What the first call was given, and all that was written."""
+        written = sum((each.response.usage for each in self.exchanges), Usage())
+        return self.exchanges[0].response.usage.replace(
+            output=written.output, reasoning=written.reasoning
+        )
+
+
+class Asker:
+    """Asks one model. What it says is journaled and told to the observers while it comes."""
+
+    def __init__(
+        self,
+        target: Target,
+        settings: Settings,
+        journal: Journal,
+        observers: Observers,
+        cancel: CancelToken,
+        *,
+        conversation: str,
+        schema: FrozenDict | None = None,
+        continuations_max: int = 0,
+    ) -> None:
+        self._target = target
+        self._settings = settings
+        self._journal = journal
+        self._observers = observers
+        self._cancel = cancel
+        self._conversation = conversation
+        self._schema = schema
+        self._continuations_max = continuations_max
+
+    async def ask(
+        self,
+        messages: Sequence[Message],
+        system: str | None,
+        tools: Sequence[Tool],
+        output: int | None,
+    ) -> Answered:
+        """The answer. What fails is raised, unless there is an answer that only could not go on."""
+        exchanges: list[Exchange] = []
+        message: Message | None = None
+        while True:
+            try:
+                shown = messages if message is None else (*messages, message)
+                exchanges.append(await self._complete(shown, system, tools, output))
+            except Cancelled as error:
+                return Answered(self._cut_off(message, error), tuple(exchanges), error.reason)
+            except ProviderError:
+                if message is None:
+                    raise
+                break
+            said = exchanges[-1].response.message
+            message = said if message is None else joined(message, said)
+            if not self._goes_on(message, exchanges):
+                break
+        return Answered(message, tuple(exchanges))
+
+    async def _complete(
+        self,
+        messages: Sequence[Message],
+        system: str | None,
+        tools: Sequence[Tool],
+        output: int | None,
+    ) -> Exchange:
+        start = time.monotonic()
+        response = await self._target.provider.complete(
+            messages,
+            system,
+            tools,
+            response_schema=self._schema,
+            settings=self._settings.replace(max_tokens=output),
+            conversation=self._conversation,
+            cancel_token=self._cancel,
+            on_chunk=self._say,
+            on_usage_update=self._observers.use,
+            on_thinking=self._think,
+            on_tool_call=self._observers.call,
+            on_retry=self._observers.retry,
+        )
+        return Exchange(response, milliseconds_since(start))
+
+    def _say(self, text: str) -> None:
+        self._journal.say(text)
+        self._observers.say(text)
+
+    def _think(self, text: str) -> None:
+        self._journal.think(text)
+        self._observers.think(text)
+
+    def _goes_on(self, message: Message, exchanges: Sequence[Exchange]) -> bool:
+        """Whether an answer is to be continued: never in the middle of a call."""
+        if message.stop != Stop.MAX_TOKENS or message.calls or not message.text:
+            return False
+        written = sum(each.response.usage.output or 0 for each in exchanges)
+        is_room = len(exchanges) <= self._continuations_max and written < CONTINUED_TOKENS_MAX
+        return is_room and bool(exchanges[-1].response.text)
+
+    def _cut_off(self, before: Message | None, error: Cancelled) -> Message | None:
+        """What there is of an answer that somebody cut off, without its calls."""
+        said = None if error.partial is None else without_calls(error.partial.message)
+        if said is None and before is None:
+            words, thoughts = self._journal.text, "".join(self._journal.thoughts)
+            said = partial(words, thoughts) if words or thoughts else None
+        whole = said if before is None else before if said is None else joined(before, said)
+        if whole is None:
+            return None
+        return whole.replace(stop=str(Stop.CANCELLED), model=self._target.name)
+
+
+def joined(first: Message, more: Message) -> Message:
+    """An answer and its continuation, as one. It is the first that goes on.
+
+    What was thought before the continuation is kept, without its signature: it was signed where it
+    no longer stands.
+    """
+    thought = [part if type(part) is not Thinking else Thinking(part.text) for part in _parts(more)]
+    parts = [*_parts(first)]
+    for part in thought:
+        if type(part) is Text and parts and type(parts[-1]) is Text and not part.extra:
+            parts[-1] = parts[-1].replace(text=parts[-1].text + part.text)
+        else:
+            parts.append(part)
+    return first.replace(
+        content=_content(parts), tool_calls=(*first.tool_calls, *more.tool_calls), stop=more.stop
+    )
+
+
+def without_calls(message: Message) -> Message | None:
+    """What is said in a message, without the calls; None when nothing is."""
+    parts = [part for part in _parts(message) if type(part) is not CallRef]
+    content = _content(parts)
+    return None if not content else message.replace(content=content, tool_calls=())
+
+
+def _parts(message: Message) -> Sequence[Part]:
+    if isinstance(message.content, str):
+        return [Text(message.content)] if message.content else []
+    return message.content or ()
+
+
+def _content(parts: Sequence[Part]) -> Content:
+    if len(parts) == 1 and type(parts[0]) is Text and not parts[0].extra:
+        return parts[0].text
+    return tuple(parts) or None
+
+
+def receipts(
+    answered: Answered,
+    target: Target,
+    spent: Spent,
+    window: FrozenDict,
+    digest: str | None,
+) -> list[Call]:
+    """A receipt for each call, with what the session has spent by then."""
+    made = []
+    about = None if answered.message is None else answered.message.id
+    for response, latency_ms in answered.exchanges:
+        cost = cost_of(response.usage, target)
+        spent = spent.plus(response.usage, cost)
+        extra: dict[str, Any] = {"spent": spent.values}
+        if response.id is not None:
+            extra["response"] = response.id
+        made.append(
+            Call(
+                model=target.name,
+                about=about,
+                usage=response.usage,
+                stop=response.stop,
+                latency_ms=latency_ms,
+                cost=cost,
+                window=window,
+                digest=digest,
+                request_id=response.request_id,
+                extra=FrozenDict(extra),
+            )
+        )
+    return made
+
+
+def cost_of(usage: Usage, target: Target) -> Decimal | None:
+    """What a call cost, as far as its price is known."""
+    prices = target.prices
+    return None if prices is None else usage.cost(prices)

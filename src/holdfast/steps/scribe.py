@@ -1,0 +1,54 @@
+"""The scribe of a manager: writes down what its turns have said so far, and that they still run."""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import HoldfastError
+from holdfast.steps.rounds import Rounds
+from holdfast.stores.base import Tenant
+
+if TYPE_CHECKING:
+    from holdfast.steps.hold import Hold
+    from holdfast.steps.journal import Journal
+
+JOURNAL_S = 0.1
+RENEW_S = 10.0  # a third of what a lease lasts
+_log = logging.getLogger("holdfast")
+
+
+class Scribe:
+    """Journals are written some at a time, each of them by one task at a time."""
+
+    def __init__(self, tenant: Tenant) -> None:
+        self._tenant = tenant
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self.journals: Rounds[Journal] = Rounds(self._start, lambda: JOURNAL_S)
+        self.holds: Rounds[Hold] = Rounds(_renew, lambda: RENEW_S)
+
+    def _start(self, journals: "list[Journal]") -> None:
+        task = asyncio.get_running_loop().create_task(self._write(journals))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _write(self, journals: "list[Journal]") -> None:
+        taken = [(each, chunk) for each in journals for chunk in each.take()]
+        try:
+            pieces = [(journal.lease, chunk) for journal, chunk in taken]
+            for error in filter(None, await self._tenant.journal_all(pieces)):
+                _warn(error)
+        except HoldfastError as error:
+            _warn(error)
+        finally:
+            for journal, _ in taken:
+                journal.written()
+
+
+def _warn(error: HoldfastError) -> None:
+    """The turn itself will meet it where it matters."""
+    _log.warning("partial output could not be written down: %s", error)
+
+
+def _renew(holds: "list[Hold]") -> None:
+    for each in holds:
+        each.renew()

@@ -1,0 +1,57 @@
+"""Summaries: what a fold shows in the place of what it hides, written by a model."""
+
+import time
+from collections.abc import Sequence
+
+from holdfast.cancel import CancelToken
+from holdfast.messages import Message
+from holdfast.notes import SUMMARY_TASK
+from holdfast.settings import Settings
+from holdfast.steps.asking import Answered, Exchange
+from holdfast.steps.targets import Target
+from holdfast.steps.windows import milliseconds_since
+from holdfast.window.plan import Plan, Step
+from holdfast.window.transcript import transcript
+
+_CHARACTERS_A_TOKEN = 3  # rather too few: what is summed up has to fit too
+_SHARE = 0.5  # of the window: so much is summed up at a time
+_WORDS_A_TOKEN = 0.6
+
+
+async def summaries(
+    plan: Plan, target: Target, limit: int, cancel: CancelToken
+) -> tuple[list[str], list[Exchange]]:
+    """A text for each summary that the plan wants, and the calls that it took."""
+    texts: list[str] = []
+    exchanges: list[Exchange] = []
+    for step in plan.to_summarize:
+        text = ""
+        for piece in _pieces(step, limit):
+            asked = _task(step, text, piece)
+            answered = await _write(target, asked, step.tokens_after, cancel)
+            exchanges += answered.exchanges
+            text = (answered.message and answered.message.text) or text
+        texts.append(text)
+    return texts, exchanges
+
+
+def _pieces(step: Step, limit: int) -> Sequence[str]:
+    """The conversation as text, in pieces of which each fits."""
+    text = transcript(step.messages)
+    size = max(1_000, int(limit * _SHARE) * _CHARACTERS_A_TOKEN)
+    return [text[at : at + size] for at in range(0, len(text), size)]
+
+
+def _task(step: Step, before: str, piece: str) -> Message:
+    words = max(30, int(step.tokens_after * _WORDS_A_TOKEN))
+    task = SUMMARY_TASK.format(words=words)
+    so_far = f"\n\nThe summary so far, to be gone on with:\n{before}" if before else ""
+    return Message.user(f"{task}{so_far}\n\n<conversation>\n{piece}\n</conversation>")
+
+
+async def _write(target: Target, asked: Message, tokens: int, cancel: CancelToken) -> Answered:
+    start = time.monotonic()
+    response = await target.provider.complete(
+        [asked], settings=Settings(max_tokens=max(64, tokens)), cancel_token=cancel
+    )
+    return Answered(response.message, (Exchange(response, milliseconds_since(start)),))

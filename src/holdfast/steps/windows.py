@@ -1,0 +1,169 @@
+"""What the model of a turn is shown: how full its window is, what to fold, what is sent."""
+
+import time
+from collections.abc import Sequence
+from math import ceil
+
+from holdfast import ids
+from holdfast.conversation import Conversation
+from holdfast.entries import Fold
+from holdfast.errors import ContextOverflow
+from holdfast.messages import Message
+from holdfast.providers.limits import limits_of
+from holdfast.steps.targets import Target
+from holdfast.tools import Tool
+from holdfast.usage import Usage
+from holdfast.window.budget import Budget, Room
+from holdfast.window.evict import Evict
+from holdfast.window.fit import fitting
+from holdfast.window.known import Counted
+from holdfast.window.overflow import numbers, recover
+from holdfast.window.plan import Plan, Policy, apply
+from holdfast.window.situation import Situation
+from holdfast.window.view import View
+from holdfast.window.window import Window, window
+
+
+class Windows:
+    """The windows of a conversation for one model, one system prompt and one set of tools."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        target: Target,
+        system: str | None,
+        tools: Sequence[Tool],
+        budget: Budget,
+        policy: Policy,
+    ) -> None:
+        self._conversation = conversation
+        self._target = target
+        self._system = system
+        self._tools = tuple(tools)
+        self._budget = budget
+        self._policy = policy
+        self._base = target.base(system, self._tools)
+
+    @property
+    def context(self) -> int:
+        """The model's window, as it is known now: of some it is found out by asking them."""
+        return limits_of(self._target.provider, self._target.model).context
+
+    @property
+    def _room(self) -> Room:
+        return self._target.room(self._budget)
+
+    def view(self, pending: Sequence[Message] = ()) -> View:
+        """The log with its folds, and what is about to be appended."""
+        return self._conversation.view(self._target.family, self._target.count, pending)
+
+    def situation(self, view: View, trigger: str = "before") -> Situation:
+        """How full the window is, and how dear."""
+        ledger, name = self._conversation.ledger, self._target.name
+        counted = self.counted(view)
+        estimate = ledger.estimate(
+            name,
+            counted.all,
+            tools=counted.tools,
+            changed=self._conversation.changed(name, counted.all),
+            stated=self._target.counter.error,
+        )
+        scale = ledger.scale(name)
+        return Situation(
+            limit=self._room.prompt,
+            used=estimate.tokens,
+            margin=estimate.margin,
+            base=int(self._base.all * scale),
+            scale=scale,
+            budget=self._budget,
+            trigger=trigger,
+            prices=self._target.prices,
+            cache_ttl_s=self._target.model.cache_ttl_s,
+            pause_s=self._pause_s(),
+        )
+
+    def counted(self, view: View) -> Counted:
+        """The request by the counter: all of it, and its tools."""
+        return Counted(view.total + self._base.all, self._base.tools)
+
+    def plan(self, view: View, situation: Situation) -> Plan:
+        """What to fold before a call, so that the request fits; DoesNotFit if nothing helps."""
+        return fitting(self._policy, view, self._folded(situation))
+
+    def plan_without_summary(self, view: View, situation: Situation) -> Plan:
+        """The same where nobody can write a summary: only what has to go."""
+        return fitting(Evict(), view, self._folded(situation))
+
+    def _folded(self, situation: Situation) -> Situation:
+        """The situation with the margin that there will be when enough is folded.
+
+        Behind a fold nothing is known from reports, and all that is left is estimated: then so much
+        may be left that it fits even if the estimate is short by its error.
+        """
+        if not situation.over:
+            return situation
+        error = self._conversation.ledger.error(self._target.name, self._target.counter.error)
+        return situation.replace(margin=ceil(situation.limit * error / (1 + error)))
+
+    def plan_behind(self, view: View) -> tuple[Plan, Situation]:
+        """What to fold behind a turn."""
+        situation = self.situation(view, "after")
+        return self._policy.plan(view, situation), situation
+
+    def plan_by_hand(self, view: View, policy: Policy | None) -> tuple[Plan, Situation]:
+        """What to fold because somebody asks for it."""
+        situation = self.situation(view, "manual")
+        return (policy or self._policy).plan(view, situation), situation
+
+    def plan_smaller(
+        self, view: View, situation: Situation, attempt: int, error: ContextOverflow
+    ) -> Plan:
+        """What to fold because the model refused the request as too long.
+
+        A service may tell how much it takes and not how much it got: that is then our count.
+        """
+        reported: tuple[int, int] | None = numbers(str(error))
+        if error.tokens_max:
+            reported = (error.tokens_found or situation.used, error.tokens_max)
+        return recover(view, situation, attempt=attempt, reported=reported, policy=self._policy)
+
+    def folds(self, plan: Plan, summaries: Sequence[str], view: View) -> tuple[Fold, ...]:
+        """The folds of a plan, as entries."""
+        situation = self.situation(view)
+        made = apply(plan, summaries, lambda message: situation.tokens(view.count(message)))
+        return tuple(map(self._conversation.placed, made))
+
+    def window(self, view: View, situation: Situation) -> Window:
+        """Exactly what is sent."""
+        return window(view, situation, system=self._system, tools=self._tools)
+
+    def output_tokens(self, situation: Situation, wanted: int | None) -> int | None:
+        """The longest answer to ask for; None is as long as the model can."""
+        free = max(1, self._room.context - situation.used - situation.margin)
+        if wanted is not None:
+            return min(wanted, free)
+        longest = limits_of(self._target.provider, self._target.model).output
+        return None if free >= longest else free
+
+    def report(self, counted: Counted, usage: Usage, answer: Message, view: View) -> None:
+        """A request that was counted so was answered."""
+        self._conversation.reported(self._target.name, counted.all)
+        self._conversation.ledger.report(
+            self._target.name,
+            counted.all,
+            usage,
+            tools=counted.tools,
+            answer=answer,
+            count=view.count,
+            stated=self._target.counter.error,
+            context=self.context,
+        )
+
+    def _pause_s(self) -> float | None:
+        call = self._conversation.last_call
+        return None if call is None else max(0.0, (ids.now() - call.timestamp).total_seconds())
+
+
+def milliseconds_since(start: float) -> int:
+    """Since a moment of time.monotonic."""
+    return int((time.monotonic() - start) * 1000)
