@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from holdfast.manager import SessionManager, open
     from holdfast.messages import Message, Role, ToolCall
     from holdfast.providers import open_provider
+    from holdfast.results import TurnResult
     from holdfast.session import Session
     from holdfast.settings import Settings
     from holdfast.stores import open_store
@@ -29,6 +30,7 @@ __all__ = [
     "Settings",
     "Tool",
     "ToolCall",
+    "TurnResult",
     "Usage",
     "open",
     "open_provider",
@@ -47,6 +49,7 @@ _HOMES = {
     "Settings": "settings",
     "Tool": "tools",
     "ToolCall": "messages",
+    "TurnResult": "results",
     "Usage": "usage",
     "open": "manager",
     "open_provider": "providers",
