@@ -42,9 +42,13 @@ class Bars:
         verdict = "ok" if is_met else "MISSED"
         print(f"  {name:<58}{found:>10.4g}  {bar:<11}{verdict}", flush=True)
 
+    @property
+    def verdict(self) -> str:
+        """How many bars were met."""
+        if not self.missed:
+            return f"all {self.met} bars met"
+        return f"{len(self.missed)} of {self.met + len(self.missed)} bars missed"
+
     def summary(self, words: Sequence[str]) -> str:
         """The last line: how many bars were met, and the numbers that matter."""
-        verdict = f"{len(self.missed)} of {self.met + len(self.missed)} bars missed"
-        if not self.missed:
-            verdict = f"all {self.met} bars met"
-        return f"window: {'; '.join([verdict, *words])}"
+        return f"window: {'; '.join([self.verdict, *words])}"

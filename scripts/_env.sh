@@ -56,12 +56,14 @@ hf_locked=
 hf_use=
 
 hf_on_exit() {
-    if [ -n "$hf_child" ]; then
+    for hf_each in $hf_child; do
         # Neither it nor what it started may write once the lock is gone.
-        kill -s INT -- "-$hf_child" 2>/dev/null || kill "$hf_child" 2>/dev/null || :
-        wait "$hf_child" 2>/dev/null || :
-        kill -s KILL -- "-$hf_child" 2>/dev/null || :
-    fi
+        kill -s INT -- "-$hf_each" 2>/dev/null || kill "$hf_each" 2>/dev/null || :
+    done
+    for hf_each in $hf_child; do
+        wait "$hf_each" 2>/dev/null || :
+        kill -s KILL -- "-$hf_each" 2>/dev/null || :
+    done
     if [ -n "$hf_locked" ]; then rm -rf "$hf_lock"; fi
     if [ -n "$hf_use" ]; then rm -f "$hf_use" 2>/dev/null || :; fi
     if [ -n "$hf_tmp" ]; then rm -rf "$hf_tmp"; fi

@@ -38,6 +38,7 @@ VALUES = (
     "tools",
     "_signature",
     "_arguments",
+    "_threads",
     "settings",
     "notes",
 )
@@ -46,10 +47,30 @@ LAYERS = (
     ("errors",),
     VALUES,
     ("codec",),
+    ("private_files", "file_lock"),
     ("history", "window"),
     ("stores", "providers"),
-    ("turn", "memory"),
-    ("session", "manager"),
+    ("turn", "memory", "conversation", "results", "steps"),
+    (
+        "session",
+        "manager",
+        "streams",
+        "workshop",
+        "erasing",
+        "bindings",
+        "inputs",
+        "turn_queue",
+        "outline",
+        "branching",
+        "forking",
+        "child",
+        "children",
+        "live",
+        "loop_thread",
+        "removal",
+        "retention",
+        "sweeping",
+    ),
     FACES,
 )
 LAYER_OF = {unit: number for number, layer in enumerate(LAYERS) for unit in layer}
@@ -59,13 +80,16 @@ APART = {LAYER_OF["stores"], LAYER_OF["sync"]}
 
 # Which modules may import what is not in the standard library.
 THIRD_PARTY = {
-    "msgspec": {*VALUES, "codec", "window", "stores", "providers", "testing"},
+    "msgspec": {*VALUES, "codec", "window", "stores", "providers", "steps", "testing"},
+    "jsonschema": {"steps"},
+    "referencing": {"steps"},  # of jsonschema, which looks up references by it
     "sqlalchemy": {"stores"},
+    "asyncpg": {"stores"},
     "httpx2": {"providers", "testing"},
     "splintr": {"providers"},
     "ctok": {"providers"},
     # The vendors' SDKs, asked by `testing.replay.sdks` where they are installed.
-    **{sdk: {"testing"} for sdk in ("anthropic", "openai", "google")},
+    **{sdk: {"testing"} for sdk in ("anthropic", "openai", "google", "ollama", "httpx")},
     "xllamacpp": {"providers"},
 }
 

@@ -17,11 +17,12 @@ from holdfast import (
     ToolCall,
     Usage,
     codec,
+    sync,
     tool,
 )
 from holdfast.entries import Call, Entry, Fold, Mark, UnknownEntry
 from holdfast.errors import Conflict, InvalidInput, ProviderError, RateLimited
-from holdfast.events import Outcome, TextDelta, TurnFinished
+from holdfast.events import Event, Outcome, TextDelta, TurnFinished
 from holdfast.history import Turn
 from holdfast.ids import new_id
 from holdfast.keys import session_key
@@ -29,6 +30,10 @@ from holdfast.messages import Result
 from holdfast.parts import Image, Part, Text, Thinking
 from holdfast.providers import Provider, Response
 from holdfast.providers.pipe import Timeouts
+from holdfast.providers.preflight import Preflight
+from holdfast.results import TurnResult
+from holdfast.stores.values import Record
+from holdfast.tools import Running, running
 from holdfast.usage import Prices
 
 said = Message.user("I am Ada.", author="ada", timestamp=datetime.now(UTC), extra={"mood": "good"})
@@ -94,6 +99,7 @@ async def fetch(url: str) -> str:
 
 assert_type(add, Tool)
 assert_type(fetch, Tool)
+assert_type(running(), Running | None)
 
 
 async def use_tools(token: CancelToken) -> None:
@@ -140,5 +146,29 @@ async def use_provider() -> None:
         assert_type(response.calls, tuple[ToolCall, ...])
         assert_type(response.usage, Usage)
         assert_type(await provider.count_tokens([said]), int)
+        assert_type(provider.preflight([said], "Be brief.", [add]), Preflight)
         assert_type(await provider.list_models(), tuple[str, ...])
     provider.complete("Hello.", on_chunk=5)  # type: ignore[arg-type, unused-coroutine]
+
+
+def use_sync(provider: Provider) -> None:
+    with sync.open("sqlite:chats.db", model=provider, durability="fast") as sessions:
+        assert_type(sessions, sync.SessionManager)
+        talk = sessions.get_or_create("cli:direct", model=sync.open_provider("openai:gpt-5"))
+        assert_type(talk, sync.Session)
+        assert_type(talk.send("Hello."), TurnResult)
+        assert_type(talk.messages, tuple[Message, ...])
+        for event in talk.stream("And?", detach=True):
+            assert_type(event, Event)
+        with talk.stream("And?") as events:
+            assert_type(events, sync.Stream)
+            assert_type(events.result, TurnResult | None)
+        child = talk.child("helper")
+        assert_type(child.session, sync.Session)
+        assert_type(child.record, Record)
+        assert_type(talk.children(), tuple[sync.Subagent, ...])
+    with sync.open_store("memory:") as store:
+        assert_type(store.tenant(), sync.Tenant)
+        assert_type(store.tenant().load("cli:direct"), Record)
+    assert_type(sync.open_provider("openai:gpt-5").complete([said]), Response)
+    talk.send(5)  # type: ignore[arg-type]
