@@ -367,7 +367,7 @@ LAST = {
 
 
 def unbuilt_file():
-    return ours.raw_file("claude-cli", ours.exchange("claude-cli-stream-json", "claude", {}, {}))
+    return ours.raw_file("nobody", ours.exchange("chat-completions", "nobody", {}, {}))
 
 
 def count_file():
@@ -385,7 +385,7 @@ def test_the_table_tells_by_vendor_and_tag_and_ends_in_the_share(tmp_path):
     assert rows[0] == ["vendor", "tag", "files", "exchanges", "(a)", "(b)", "(c)", "(cut)"]
     assert rows[1] == ["anthropic", "all", "1", "2", "2/2", "2/2", "1/1", "-"]
     assert [row[1] for row in rows[2:]] == ["text", "tools"]
-    assert "claude-cli: 1 exchanges not judged: not built yet" in lines
+    assert "nobody: 1 exchanges not judged: not built yet" in lines
     assert "anthropic: 1 exchanges not judged: not a model call" in lines
     assert lines[-1].startswith("passed 100 % of 5 checks; (a)")
 

@@ -47,7 +47,6 @@ from vendor_wires import VENDORS
 WIRES = (ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, GOOGLE)
 SAID = "All work and no play makes a dull day. " * 12
 VENDOR = {vendor.api: vendor for vendor in VENDORS if not vendor.is_lenient}
-WIRES = tuple(VENDOR)  # a program is started elsewhere: test_turn_claude_cli.py
 EDGE = re.compile(rb"\r?\n\r?\n")
 
 pytestmark = needs_traffic
@@ -227,7 +226,7 @@ def is_overflow(exchange):
 
 LARGE = 1_000_000  # this is not about windows
 SIGNED = (ANTHROPIC, OPENAI_RESPONSES, GOOGLE)
-PAIRS = [(wire, other) for wire in SIGNED for other in WIRES if wire != other]
+PAIRS = [(wire, other) for wire in SIGNED for other in VENDOR if wire != other]
 
 
 @pytest.mark.parametrize(("wire", "other"), PAIRS)

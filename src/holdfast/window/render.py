@@ -194,8 +194,10 @@ class Renderer:
         elif message.calls:
             self._repairs += [Repair("misplaced", message.id, call.id) for call in message.calls]
         results = results_of(message)
+        own = iter([at for at, call in enumerate(calls) if call.output is not None])
         for index, result in enumerate(results):
-            self._answer(message, result, index)
+            slot = (self._last, next(own)) if calls and self._last else self._slot_of(result)
+            self._answer(message, result, index, slot)
         if not calls and says_more(message, results):
             role = Role.USER if role is Role.TOOL else role
             self._say(message, role, self._cleaned(message, message.content, role))
@@ -284,9 +286,10 @@ class Renderer:
 
     # Results
 
-    def _answer(self, message: Message, result: Result, index: int) -> None:
+    def _answer(
+        self, message: Message, result: Result, index: int, slot: tuple[_Group, int] | None
+    ) -> None:
         """Put a result, the one of this index in its message, where it belongs."""
-        slot = self._slot_of(result)
         if slot is None:
             self._show_orphan(message, result, index)
             return
