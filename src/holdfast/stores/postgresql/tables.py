@@ -54,9 +54,9 @@ from sqlalchemy.dialects.postgresql import asyncpg
 from sqlalchemy.schema import CreateSequence
 
 from holdfast.stores.compiled import Compiler
+from holdfast.stores.schema import PLACE_STEP, fields
 
 SCHEMA = "holdfast"
-PLACE_STEP = 64  # every so many messages, one is found by its position
 SETTING = "holdfast.tenants"  # whose rows a connection may see: digests, as an array
 CENSUS = "holdfast.census"  # whether it may see the names of all tenants
 
@@ -96,22 +96,7 @@ sessions = Table(
     Column("writer", Uuid, nullable=False),
     Column("watched", BigInteger, nullable=False),
     Column("indexed", BigInteger, nullable=False),
-    Column("id", LargeBinary, nullable=False),
-    Column("key", LargeBinary, nullable=False),
-    Column("agent", LargeBinary, nullable=False),
-    Column("created", BigInteger, nullable=False),
-    Column("updated", BigInteger, nullable=False),
-    Column("ttl", BigInteger),
-    Column("marked", BigInteger),
-    Column("seq", BigInteger, nullable=False),
-    Column("branch", Integer, nullable=False),
-    Column("branches", Integer, nullable=False),
-    Column("token", BigInteger, nullable=False),
-    Column("owner", LargeBinary),
-    Column("process", LargeBinary, nullable=False),
-    Column("boot", LargeBinary, nullable=False),
-    Column("until", BigInteger, nullable=False),
-    Column("check", BigInteger, nullable=False),
+    *fields("sessions", LargeBinary),
     Column("due", BigInteger, Computed("updated + ttl", persisted=True)),
     Index("sessions_newest", "tenant", "updated", "number"),
     postgresql_with={"fillfactor": 80},
@@ -130,9 +115,7 @@ documents = Table(
     metadata,
     _session(),
     _tenant(),
-    Column("body", LargeBinary, nullable=False),
-    Column("check", BigInteger, nullable=False),
-    Column("digest", LargeBinary, nullable=False),
+    *fields("documents", LargeBinary),
 )
 
 branches = Table(
@@ -141,14 +124,7 @@ branches = Table(
     _session(),
     Column("number", Integer, primary_key=True, autoincrement=False),
     _tenant(),
-    Column("name", LargeBinary, nullable=False),
-    Column("parent", Integer),
-    Column("fork", BigInteger, nullable=False),
-    Column("base", BigInteger, nullable=False),
-    Column("head", BigInteger, nullable=False),
-    Column("count", BigInteger, nullable=False),
-    Column("link", LargeBinary, nullable=False),
-    Column("check", BigInteger, nullable=False),
+    *fields("branches", LargeBinary),
     postgresql_with={"fillfactor": 80},
 )
 
@@ -161,15 +137,7 @@ entries = Table(
     Column("seq", BigInteger, primary_key=True, autoincrement=False),
     _tenant(),
     Column("rid", BigInteger, order, server_default=order.next_value(), nullable=False),
-    Column("branch", Integer, nullable=False),
-    Column("position", BigInteger, nullable=False),
-    Column("kind", LargeBinary, nullable=False),
-    Column("check", BigInteger, nullable=False),
-    Column("link", LargeBinary, nullable=False),
-    Column("salt", LargeBinary),
-    Column("payload", LargeBinary),
-    Column("holes", LargeBinary),
-    Column("seal", LargeBinary),
+    *fields("entries", LargeBinary),
 )
 
 
@@ -195,13 +163,7 @@ once = Table(
     _session(),
     Column("name", LargeBinary, primary_key=True),
     _tenant(),
-    Column("salt", LargeBinary),
-    Column("digest", LargeBinary),
-    Column("first", BigInteger, nullable=False),
-    Column("last", BigInteger, nullable=False),
-    Column("branch", LargeBinary, nullable=False),
-    Column("messages", BigInteger, nullable=False),
-    Column("check", BigInteger, nullable=False),
+    *fields("once", LargeBinary),
 )
 
 drafts = Table(
@@ -210,8 +172,7 @@ drafts = Table(
     _session(),
     Column("number", Integer, primary_key=True, autoincrement=False),
     _tenant(),
-    Column("digest", LargeBinary, nullable=False),
-    Column("data", LargeBinary, nullable=False),
+    *fields("drafts", LargeBinary),
 )
 
 blobs = Table(
@@ -220,9 +181,7 @@ blobs = Table(
     _session(),
     Column("digest", LargeBinary, primary_key=True),
     _tenant(),
-    Column("count", BigInteger, nullable=False),
-    Column("salt", LargeBinary, nullable=False),
-    Column("data", LargeBinary, nullable=False),
+    *fields("blobs", LargeBinary),
 )
 
 words = Table(

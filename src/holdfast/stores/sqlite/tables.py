@@ -48,9 +48,9 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.sql.elements import BindParameter
 
 from holdfast.stores.compiled import Compiler, by
+from holdfast.stores.schema import PLACE_STEP, fields
 
 ROWS_AT_ONCE = 64  # in one INSERT
-PLACE_STEP = 64  # every so many messages, one is found by its position
 
 _metadata = MetaData()
 _NO: Any = literal_column("0")  # an OFFSET, or SQLAlchemy binds one
@@ -67,22 +67,7 @@ sessions = Table(
     _metadata,
     Column("number", Integer, primary_key=True),
     Column("tenant", Text, nullable=False),
-    Column("id", Text, nullable=False),
-    Column("key", Text, nullable=False),
-    Column("agent", Text, nullable=False),
-    Column("created", BigInteger, nullable=False),
-    Column("updated", BigInteger, nullable=False),
-    Column("ttl", BigInteger),
-    Column("marked", BigInteger),
-    Column("seq", BigInteger, nullable=False),
-    Column("branch", Integer, nullable=False),
-    Column("branches", Integer, nullable=False),
-    Column("token", BigInteger, nullable=False),
-    Column("owner", Text),
-    Column("process", Text, nullable=False),
-    Column("boot", Text, nullable=False),
-    Column("until", BigInteger, nullable=False),
-    Column("check", BigInteger, nullable=False),
+    *fields("sessions", Text),
     UniqueConstraint("tenant", "key"),
     UniqueConstraint("id", "tenant"),
     Index("sessions_newest", "tenant", "updated", "number", "agent"),
@@ -94,9 +79,7 @@ documents = Table(
     "documents",
     _metadata,
     _session(),
-    Column("body", LargeBinary, nullable=False),
-    Column("check", BigInteger, nullable=False),
-    Column("digest", LargeBinary, nullable=False),
+    *fields("documents", Text),
 )
 
 branches = Table(
@@ -104,14 +87,7 @@ branches = Table(
     _metadata,
     _session(),
     Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("name", Text, nullable=False),
-    Column("parent", Integer),
-    Column("fork", BigInteger, nullable=False),
-    Column("base", BigInteger, nullable=False),
-    Column("head", BigInteger, nullable=False),
-    Column("count", BigInteger, nullable=False),
-    Column("link", LargeBinary, nullable=False),
-    Column("check", BigInteger, nullable=False),
+    *fields("branches", Text),
     UniqueConstraint("session", "name"),
     sqlite_with_rowid=False,
 )
@@ -122,15 +98,7 @@ entries = Table(
     Column("rid", Integer, primary_key=True),
     Column("session", Integer, ForeignKey("sessions.number", ondelete="CASCADE"), nullable=False),
     Column("seq", BigInteger, nullable=False),
-    Column("branch", Integer, nullable=False),
-    Column("position", BigInteger, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("check", BigInteger, nullable=False),
-    Column("link", LargeBinary, nullable=False),
-    Column("salt", LargeBinary),
-    Column("payload", LargeBinary),
-    Column("holes", LargeBinary),
-    Column("seal", LargeBinary),
+    *fields("entries", Text),
     UniqueConstraint("session", "seq"),
 )
 _is_placed = and_(
@@ -152,13 +120,7 @@ once = Table(
     _metadata,
     _session(),
     Column("name", Text, primary_key=True),
-    Column("salt", LargeBinary),
-    Column("digest", LargeBinary),
-    Column("first", BigInteger, nullable=False),
-    Column("last", BigInteger, nullable=False),
-    Column("branch", Text, nullable=False),
-    Column("messages", BigInteger, nullable=False),
-    Column("check", BigInteger, nullable=False),
+    *fields("once", Text),
     sqlite_with_rowid=False,
 )
 
@@ -167,8 +129,7 @@ drafts = Table(
     _metadata,
     _session(),
     Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("digest", LargeBinary, nullable=False),
-    Column("data", LargeBinary, nullable=False),
+    *fields("drafts", Text),
     sqlite_with_rowid=False,
 )
 
@@ -177,9 +138,7 @@ blobs = Table(
     _metadata,
     _session(),
     Column("digest", LargeBinary, primary_key=True),
-    Column("count", BigInteger, nullable=False),
-    Column("salt", LargeBinary, nullable=False),
-    Column("data", LargeBinary, nullable=False),
+    *fields("blobs", Text),
 )
 
 clocks = Table(
