@@ -7,9 +7,8 @@ from holdfast.cancel import CancelToken
 from holdfast.messages import Message
 from holdfast.notes import SUMMARY_TASK
 from holdfast.settings import Settings
-from holdfast.steps.asking import Answered, Exchange
+from holdfast.steps.answers import Answered, Exchange, milliseconds_since
 from holdfast.steps.targets import Target
-from holdfast.steps.windows import milliseconds_since
 from holdfast.window.plan import Plan, Step
 from holdfast.window.transcript import transcript
 
