@@ -1,12 +1,12 @@
 """What a model said in answer to a request, and the receipts for it."""
 
-import time
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from holdfast.entries import Call
+from holdfast.errors import ProtocolError
 from holdfast.frozen import EMPTY, FrozenDict
-from holdfast.messages import Message
+from holdfast.messages import Message, Role
 from holdfast.providers.base import Response
 from holdfast.steps.limits import Spent
 from holdfast.steps.targets import Target
@@ -47,6 +47,35 @@ class Answered(NamedTuple):
         )
 
 
+def is_answer(response: object) -> TypeGuard[Response]:
+    """Whether it is what a provider promises to give."""
+    return _wrong_with(response) is None
+
+
+def checked_answer(response: object, model: str) -> Response:
+    """The answer of a provider, or a ProtocolError that says what is wrong with it."""
+    if is_answer(response):
+        return response
+    raise ProtocolError(f"the provider gave {_wrong_with(response)}", model)
+
+
+def _wrong_with(response: object) -> str | None:
+    if not isinstance(response, Response):
+        return f"{type(response).__name__} back, not a Response"
+    message: object = response.message
+    usage: object = response.usage
+    if not isinstance(message, Message):
+        return f"a response with {type(message).__name__} for a message"
+    if message.role.canonical is not Role.ASSISTANT:
+        return f"a message of the {message.role} for an answer"
+    if not isinstance(usage, Usage):
+        return f"a response with {type(usage).__name__} for its usage"
+    ids = [call.id for call in message.calls]
+    if not all(ids) or len(set(ids)) < len(ids):
+        return "calls that cannot be told apart by their ids"
+    return None
+
+
 def receipts(answered: Answered, target: Target, spent: Spent) -> list[Call]:
     """A receipt for each call, with what the session has spent by then."""
     made = []
@@ -72,11 +101,6 @@ def receipts(answered: Answered, target: Target, spent: Spent) -> list[Call]:
             )
         )
     return made
-
-
-def milliseconds_since(start: float) -> int:
-    """Since a moment of time.monotonic."""
-    return int((time.monotonic() - start) * 1000)
 
 
 def cost_of(usage: Usage, target: Target) -> Decimal | None:

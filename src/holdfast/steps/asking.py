@@ -1,20 +1,46 @@
 """One answer of a model: asked for, and continued while it is cut off because it is too long."""
 
+import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from holdfast.cancel import CancelToken
-from holdfast.errors import Cancelled, ProviderError
+from holdfast.errors import Cancelled, ProtocolError, ProviderError
 from holdfast.messages import Content, Message, Stop
 from holdfast.parts import CallRef, Part, Text, Thinking
-from holdfast.steps.answers import Answered, Exchange, milliseconds_since
+from holdfast.steps.answers import Answered, Exchange, checked_answer, is_answer
 from holdfast.steps.journal import Journal
 from holdfast.steps.leftovers import partial
 from holdfast.steps.limits import CONTINUED_TOKENS_MAX
 from holdfast.steps.observers import Observers
 from holdfast.steps.orders import Setup
+from holdfast.steps.targets import Target
 from holdfast.tools import Tool
 from holdfast.window.window import Window
+
+GRACE_S = 0.5  # for a provider to end in its own way; a cancel is through in twice that
+Complete = Callable[..., Awaitable[object]]
+
+
+async def asked(
+    target: Target, cancel: CancelToken, *question: object, **options: object
+) -> Exchange:
+    """Ask a provider, which may be anybody's: what is no answer is a ProtocolError.
+
+    One that does not heed a cancel by itself is cancelled at the await it hangs on.
+    """
+    start = time.monotonic()
+    complete: Complete = target.provider.complete
+    try:
+        async with cancel.guard(GRACE_S):
+            found = await complete(*question, cancel_token=cancel, **options)
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        raise ProtocolError("the provider has cancelled its own work", target.name) from error
+    latency_ms = int((time.monotonic() - start) * 1000)
+    return Exchange(checked_answer(found, target.name), latency_ms)
 
 
 class Asker:
@@ -65,22 +91,21 @@ class Asker:
         tools: Sequence[Tool],
         output: int | None,
     ) -> Exchange:
-        start = time.monotonic()
-        response = await self._target.provider.complete(
+        return await asked(
+            self._target,
+            self._cancel,
             messages,
             system,
             tools,
             response_schema=self._schema,
             settings=self._settings.replace(max_tokens=output),
             conversation=self._conversation,
-            cancel_token=self._cancel,
             on_chunk=self._say,
             on_usage_update=self._observers.use,
             on_thinking=self._think,
             on_tool_call=self._observers.call,
             on_retry=self._observers.retry,
         )
-        return Exchange(response, milliseconds_since(start))
 
     def _say(self, text: str) -> None:
         self._journal.say(text)
@@ -100,7 +125,7 @@ class Asker:
 
     def _cut_off(self, before: Message | None, error: Cancelled) -> Message | None:
         """What there is of an answer that somebody cut off, without its calls."""
-        said = None if error.partial is None else without_calls(error.partial.message)
+        said = without_calls(error.partial.message) if is_answer(error.partial) else None
         if said is None and before is None:
             words, thoughts = self._journal.text, "".join(self._journal.thoughts)
             said = partial(words, thoughts) if words or thoughts else None
