@@ -1543,7 +1543,7 @@ BREAKS = {
     ),
     "S2-29": Break(
         f"{SRC}/steps/leftovers.py",
-        "        entries.append(cancel_note(None if said is None else said.text))",
+        "        entries.append(cancel_note(words[0].text if words else None))",
         "        pass",
         "there is no note",
     ),

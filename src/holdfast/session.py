@@ -19,10 +19,10 @@ from holdfast.messages import Message
 from holdfast.results import TurnResult
 from holdfast.settings import Settings
 from holdfast.steps import drafts
-from holdfast.steps.calls import Answers
 from holdfast.steps.drafts import Draft
+from holdfast.steps.folding import shown
 from holdfast.steps.observers import OnEvent, checked
-from holdfast.steps.orders import Order
+from holdfast.steps.orders import Answers, Order
 from holdfast.stores.base import Tenant
 from holdfast.stores.values import Appended, Branch, Chunk, Record, Stored
 from holdfast.streams import Stream, finished
@@ -216,7 +216,8 @@ class Session:
         if not stored or len(stored) != stop - start:
             raise InvalidInput("stop", f"{start} to {stop} are not messages of {self.branch!r}")
         fold = Fold(first=stored[0].seq, last=stored[-1].seq, replacement=replacement, why=why)
-        appended = await self._tenant.append(self.id, [fold], branch=self.branch)
+        kept = shown(fold, self._bench.redacted)
+        appended = await self._tenant.append(self.id, [kept], branch=self.branch)
         await self.refresh()
         return appended
 

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from holdfast.child import Child, Summarize
+from holdfast.messages import Message
 from holdfast.stores.values import Appended, Record
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ class Subagent(Child):
         appended = await super().merge(whole=whole, summarize=summarize)
         await self._home.refresh()
         return appended
+
+    def _redacted(self, message: Message) -> Message:
+        return self._home._bench.redacted(message)
 
     async def discard(self, reason: str) -> None:
         await super().discard(reason)

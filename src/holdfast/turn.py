@@ -156,9 +156,9 @@ class Turn:
     async def _keep_cancelled(self, answered: Answered) -> Outcome:
         """Append what there is: the words so far, results of tools, and why it ended."""
         log, said, why = self._log, answered.message, answered.cancelled or ""
-        words = () if said is None else (self._setup.redacted(said),)
+        words = [] if said is None else [self._setup.redacted(said)]
         is_noted = bool(self._setup.settings.extra.get("cancel_note"))
-        ended = cancelled(log.standing, log.message.id, why, said, is_noted=is_noted)
+        ended = cancelled(log.standing, log.message.id, why, words, is_noted=is_noted)
         await log.keep([*words, *self._receipts(answered), *ended], finish=True)
         return Outcome.CANCELLED
 
@@ -167,7 +167,7 @@ class Turn:
         talk, setup, observers = self._talk, self._setup, self._observers
         await log.start()
         self._meter = Meter(self._limits, talk.spent)
-        self._calls = Calls(setup.tools, log.answers, talk.id, log.message.id, self.cancel)
+        self._calls = Calls(setup, log.answers, talk.id, log.message.id, self.cancel)
         self._folder = Folder(talk, setup, log.keeper, observers, self.cancel)
         self._asker = Asker(
             setup, talk.id, log.journal, observers, self.cancel, self._limits.continuations

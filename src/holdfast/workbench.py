@@ -117,6 +117,7 @@ class Workbench:
                     windows=windows,
                     target=target,
                     cancel=CancelToken(),
+                    redacted=self.redacted,
                     keep=keep,
                 )
             except Conflict:

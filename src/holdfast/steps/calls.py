@@ -9,12 +9,12 @@ from holdfast.errors import InvalidInput
 from holdfast.frozen import FrozenDict
 from holdfast.messages import Message, ToolCall
 from holdfast.steps.leftovers import declined, result, unknown
+from holdfast.steps.orders import Answers, Setup
 from holdfast.steps.standing import STARTED, Standing
 from holdfast.steps.tool_results import unknown_tool
 from holdfast.steps.tool_runs import Job
 from holdfast.tools import Running, Tool
 
-Answers = Mapping[str, bool | str]
 APPROVED, DECLINED = "approved", "declined"
 
 
@@ -55,9 +55,10 @@ class Calls:
     """
 
     def __init__(
-        self, tools: Sequence[Tool], answers: Answers, session: str, turn: str, cancel: CancelToken
+        self, setup: Setup, answers: Answers, session: str, turn: str, cancel: CancelToken
     ) -> None:
-        self._tools = tools
+        self._tools = setup.tools
+        self._redacted = setup.redacted
         self._answers = answers
         self._session = session
         self._turn = turn
@@ -79,7 +80,8 @@ class Calls:
         others = now._replace(started=now.started - self._started)  # not by this turn
         found = sort_calls(others, self._tools, self._answers)
         fresh = [run for run in found.run if run[0].id not in self._started]
-        entries = (*found.answers, *self._start(now.reply, fresh))
+        told = [self._redacted(e) if isinstance(e, Message) else e for e in found.answers]
+        entries = (*told, *self._start(now.reply, fresh))
         jobs = tuple(
             Job(self._made.get(call.id, call), tool, self._running(call))
             for call, tool in found.run

@@ -13,7 +13,7 @@ from holdfast.messages import Message
 from holdfast.steps.answers import Answered, receipts
 from holdfast.steps.keeper import Keeper
 from holdfast.steps.observers import Observers
-from holdfast.steps.orders import Setup
+from holdfast.steps.orders import Redact, Setup
 from holdfast.steps.summaries import summaries
 from holdfast.steps.targets import Target
 from holdfast.steps.windows import Request, Windows
@@ -40,6 +40,7 @@ class Folder:
         self._talk = conversation
         self._windows = setup.windows
         self._target = setup.target
+        self._redacted = setup.redacted
         self._keeper = keeper
         self._observers = observers
         self._cancel = cancel
@@ -94,6 +95,7 @@ class Folder:
             windows=self._windows,
             target=self._target,
             cancel=self._cancel,
+            redacted=self._redacted,
             keep=lambda entries: self._keeper.keep(entries, finish=finish),
             pending=unsaid,
         )
@@ -111,6 +113,7 @@ async def fold(
     windows: Windows,
     target: Target,
     cancel: CancelToken,
+    redacted: Redact,
     keep: Keep,
     pending: Sequence[Message] = (),
 ) -> tuple[Fold, ...]:
@@ -130,8 +133,15 @@ async def fold(
     if not plan:
         return ()
     before = view.total
-    folds = windows.folds(plan, texts, view)
+    folds = tuple(shown(each, redacted) for each in windows.folds(plan, texts, view))
     await keep([*folds, *calls])
     conversation.folded(before - windows.view(pending).total)
     conversation.forget()
     return folds
+
+
+def shown(fold: Fold, redacted: Redact) -> Fold:
+    """The fold with what it shows as that may be stored."""
+    if fold.replacement is None:
+        return fold
+    return fold.replace(replacement=redacted(fold.replacement))

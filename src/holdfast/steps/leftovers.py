@@ -66,13 +66,13 @@ def closed(standing: Standing) -> list[Entry]:
 
 
 def cancelled(
-    standing: Standing, about: str, why: str, said: Message | None, *, is_noted: bool
+    standing: Standing, about: str, why: str, words: Sequence[Message], *, is_noted: bool
 ) -> list[Entry]:
     """Behind the words of a turn that somebody has cancelled, with a note for the model or not."""
     entries = closed(standing)
     entries.append(Mark(what=CANCELLED, about=about, data=FrozenDict({"reason": why})))
     if is_noted:
-        entries.append(cancel_note(None if said is None else said.text))
+        entries.append(cancel_note(words[0].text if words else None))
     return entries
 
 

@@ -7,13 +7,13 @@ from holdfast.errors import InvalidInput
 from holdfast.frozen import EMPTY
 from holdfast.messages import Message
 from holdfast.settings import Settings
-from holdfast.steps.calls import Answers
 from holdfast.steps.schemas import Schema
 from holdfast.steps.scribe import Scribe
 from holdfast.steps.targets import Target
 from holdfast.steps.windows import Windows
 from holdfast.tools import Tool
 
+Answers = Mapping[str, bool | str]  # for calls that wait, by their ids
 Redact = Callable[[Message], Message]
 
 

@@ -8,14 +8,14 @@ from holdfast.entries import Entry
 from holdfast.errors import Conflict
 from holdfast.events import Outcome
 from holdfast.messages import Message, Stop
-from holdfast.steps.calls import Answers, check_answers
+from holdfast.steps.calls import check_answers
 from holdfast.steps.cleanup import draft_for, start
 from holdfast.steps.endings import ending_of, failed
 from holdfast.steps.hold import Hold, take_hold
 from holdfast.steps.journal import Journal
 from holdfast.steps.keeper import Keeper
 from holdfast.steps.leftovers import has_answer, partial
-from holdfast.steps.orders import Order, Setup
+from holdfast.steps.orders import Answers, Order, Setup
 from holdfast.steps.standing import Standing, standing
 from holdfast.stores.values import Stored
 

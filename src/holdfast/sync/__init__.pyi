@@ -32,9 +32,9 @@ from holdfast.retention import Gone
 from holdfast.retention import Retained
 from holdfast.retention import Retention
 from holdfast.settings import Settings
-from holdfast.steps.calls import Answers
 from holdfast.steps.drafts import Draft
 from holdfast.steps.observers import OnEvent
+from holdfast.steps.orders import Answers
 from holdfast.steps.orders import Redact
 from holdfast.stores.base import GRACE
 from holdfast.stores.copying import Choice
