@@ -1505,9 +1505,9 @@ BREAKS = {
         "a call that was cut off is left without a result",
     ),
     "S2-6": Break(
-        f"{SRC}/turn.py",
-        "            [*self._unsaid(), reply, *receipt, *more],",
-        "            [reply, *self._unsaid(), *receipt, *more],",
+        f"{SRC}/steps/turn_log.py",
+        "await self.keeper.keep([*self.unsaid, *entries], finish=finish)",
+        "await self.keeper.keep([*entries, *self.unsaid], finish=finish)",
         "the answer stands before the question",
     ),
     "S2-7": Break(
@@ -1530,9 +1530,9 @@ BREAKS = {
     ),
     "S2-25": Break(
         f"{SRC}/turn.py",
-        "            self._hold.journal.begin(self._talk.head)",
-        "            await self._keeper.keep(self._unsaid())\n"
-        "            self._hold.journal.begin(self._talk.head)",
+        "            self._log.journal.begin(self._talk.head)",
+        "            await self._log.keep([])\n"
+        "            self._log.journal.begin(self._talk.head)",
         "what the user said is in the log before it is answered",
     ),
     "S2-28": Break(
@@ -1542,15 +1542,15 @@ BREAKS = {
         "each attempt is a message",
     ),
     "S2-29": Break(
-        f"{SRC}/turn.py",
-        "            entries.append(cancel_note(answered.text))",
-        "            pass",
+        f"{SRC}/steps/leftovers.py",
+        "        entries.append(cancel_note(words[0].text if words else None))",
+        "        pass",
         "there is no note",
     ),
     "S2-30": Break(
         f"{SRC}/turn.py",
-        '        if self._setup.settings.extra.get("cancel_note"):',
-        "        if True:",
+        'bool(self._setup.settings.extra.get("cancel_note"))',
+        "True",
         "the note is on by default",
     ),
     "S2-31": Break(
@@ -1567,12 +1567,12 @@ BREAKS = {
     ),
     "S2-33": Break(
         f"{SRC}/turn.py",
-        "            elif self._talk.steering and not self._is_new:",
+        "            elif self._talk.steering and not self._log.is_new:",
         "            elif False:",
         "what is said to a running turn is not heard",
     ),
     "S2-34": Break(
-        f"{SRC}/turn.py",
+        f"{SRC}/steps/review.py",
         "NUDGES_MAX = 3",
         "NUDGES_MAX = 4",
         "a model is nudged a fourth time",
@@ -1591,8 +1591,8 @@ BREAKS = {
     ),
     "S2-42": Break(
         f"{SRC}/turn.py",
-        "        is_full = not more and not reply.calls and self._is_full_behind(reply)",
-        "        is_full = False",
+        "is_full = is_last and self._folder.is_full((*self._log.unsaid, reply))",
+        "is_full = False",
         "nothing is folded behind a turn",
     ),
     "S2-46": Break(
@@ -1620,15 +1620,15 @@ BREAKS = {
         "a session has no turns",
     ),
     "S2-71": Break(
-        f"{SRC}/session.py",
-        "self._bindings.target(choice.model, self.settings.model)",
-        "self._bindings.target(self.settings.model)",
+        f"{SRC}/workbench.py",
+        "self.workshop, self.target(choice.model)",
+        "self.workshop, self.target()",
         "the model of a turn cannot be swapped",
     ),
     "S2-72": Break(
         f"{SRC}/steps/asking.py",
-        "shown = messages if message is None else (*messages, message)",
-        "shown = messages[-1:]",
+        "shown = window.messages if message is None else (*window.messages, message)",
+        "shown = window.messages[-1:]",
         "another model is not told what was said before",
     ),
     "S2-75": Break(
@@ -1748,8 +1748,8 @@ BREAKS = {
     ),
     "B33": Break(
         f"{SRC}/steps/asking.py",
-        "else (*messages, message)",
-        'else (*messages, Message.user("..."))',
+        "else (*window.messages, message)",
+        'else (*window.messages, Message.user("..."))',
         "a continuation is asked for in the user's name",
     ),
 }

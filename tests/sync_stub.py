@@ -19,7 +19,7 @@ STUB = SOURCE / "sync" / "__init__.pyi"
 CLASSES = {  # where they are, a class behind its base, whose names it is given too
     "SessionManager": ["manager:SessionManager"],
     "Session": ["session:Session"],
-    "Subagent": ["child:Child", "session:Subagent"],
+    "Subagent": ["child:Child", "subagent:Subagent"],
     "Stream": ["streams:Stream"],
     "Store": ["stores.base:Store"],
     "Tenant": ["stores.base:Tenant"],
@@ -88,7 +88,10 @@ def _attributes(init):
         is_own = isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self"
         if is_own and not target.attr.startswith("_"):
             found = each.annotation if isinstance(each, ast.AnnAssign) else types[each.value.id]
-            yield target.attr, ast.AnnAssign(ast.Name(target.attr), found, None, 1)
+            yield (
+                target.attr,
+                ast.AnnAssign(ast.Name(target.attr), _Returned().visit(found), None, 1),
+            )
 
 
 def _function(node):

@@ -7,7 +7,6 @@ through the log.
 import asyncio
 import json
 import logging
-import subprocess
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -640,62 +639,6 @@ async def test_an_answer_that_was_blocked_is_an_outcome(url):
 
         assert result.outcome == "blocked"
         assert (await session.send("Hello?")).outcome == "response"
-
-
-# Redaction
-
-
-SECRET = "4711-0815"
-
-
-def redact(message):
-    text = message.text
-    return message if text is None else message.replace(content=text.replace(SECRET, "####"))
-
-
-def bytes_on_disk(folder):
-    """Read by another process: to close a file that SQLite has open here would drop its locks."""
-    files = [str(path) for path in folder.rglob("*") if path.is_file()]
-    return subprocess.run(["cat", *files], capture_output=True, check=True).stdout
-
-
-@pytest.mark.parametrize("is_redacted", [True, False], ids=["redacted", "control"])
-@asynchronous
-async def test_what_is_redacted_is_in_no_file_and_is_shown_to_no_model(tmp_path, is_redacted):
-    """Input, answer, result of a tool, steering, append. Without `redact` it is found: the
-    search works."""
-    secret = f"my number is {SECRET}"
-
-    async def look():
-        await session.steer(f"steering: {secret}")
-        return f"found: {secret}"
-
-    answers = (asks("look", text=f"looking: {secret}"), f"answer: {secret}")
-    options = {"tools": [tool_of("look", look)], "redact": redact if is_redacted else None}
-    url = f"sqlite:{tmp_path}/chats.db"
-    async with talking(url, *answers, **options) as (session, model):
-        await session.append(Message.user(f"append: {secret}"))
-        result = await session.send(f"input: {secret}")
-        on_disk = bytes_on_disk(tmp_path)
-        shown = "".join(message.text or "" for each in model.given for message in each)
-
-        assert (SECRET not in shown) == is_redacted and "steering" in shown
-        assert (SECRET.encode() not in on_disk) == is_redacted
-        assert (SECRET not in str(result)) == is_redacted
-    assert (SECRET.encode() not in bytes_on_disk(tmp_path)) == is_redacted
-
-
-@asynchronous
-async def test_a_failed_turn_keeps_nothing_that_was_redacted(tmp_path):
-    """The draft is stored too."""
-    url = f"sqlite:{tmp_path}/chats.db"
-    broken = Halt(f"it is {SECRET} then", ConnectionFailed("cut"), after=3)
-    async with talking(url, broken, redact=redact) as (session, model):
-        with pytest.raises(ConnectionFailed):
-            await session.send(f"my number is {SECRET}")
-
-        assert session.draft.text == "my number is ####" and model.texts == ["my number is ####"]
-        assert SECRET.encode() not in bytes_on_disk(tmp_path)
 
 
 # Observers

@@ -127,13 +127,14 @@ class CancelToken:
             _run([due])
         return remove
 
-    def guard(self) -> "Guard":
+    def guard(self, grace_s: float = 0.0) -> "Guard":
         """`async with token.guard():` raises Cancelled in the block when the token is cancelled.
 
         The task is cancelled at the await it hangs on, from whichever thread or task the cancel
         comes. A block that ends before that is left alone, and so is the task behind the block.
+        One that looks at the token itself may be given `grace_s` seconds to end in its own way.
         """
-        return Guard(self)
+        return Guard(self, grace_s)
 
     def _take_callbacks(self) -> list[Callable[[], object]]:
         """Every callback of this token and those under it, oldest token first; under the lock."""
@@ -173,8 +174,10 @@ class Guard:
     the same time, CancelledError goes on to them and Cancelled is not raised.
     """
 
-    def __init__(self, token: CancelToken) -> None:
+    def __init__(self, token: CancelToken, grace_s: float = 0.0) -> None:
         self._token = token
+        self._grace_s = grace_s
+        self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[object] | None = None  # None outside the block
         self._has_cancelled = False
         self._reason = ""
@@ -198,9 +201,15 @@ class Guard:
         """In the thread that cancels."""
         self._reason = self._token.reason or ""
         try:
-            self._loop.call_soon_threadsafe(self._cancel_task)
+            self._loop.call_soon_threadsafe(self._cancel_soon)
         except RuntimeError:  # the loop is closed, and the task with it
             pass
+
+    def _cancel_soon(self) -> None:
+        if not self._grace_s:
+            self._cancel_task()
+        elif self._task is not None:
+            self._timer = self._loop.call_later(self._grace_s, self._cancel_task)
 
     def _cancel_task(self) -> None:
         """In the loop: the block may be left meanwhile, and then the task is not ours any more."""
@@ -216,6 +225,8 @@ class Guard:
         import asyncio
 
         self._remove()
+        if self._timer is not None:
+            self._timer.cancel()
         task, self._task = self._task, None
         if not self._has_cancelled or task is None:
             return

@@ -210,7 +210,12 @@ class Child:
 
     async def _tell(self, messages: Sequence[Message], once: str | None) -> Appended:
         parent = await fresh(self._tenant, self._parent)
-        return await self._tenant.append(parent.id, messages, branch=parent.branch, once=once)
+        told = [self._redacted(message) for message in messages]
+        return await self._tenant.append(parent.id, told, branch=parent.branch, once=once)
+
+    def _redacted(self, message: Message) -> Message:
+        """The message as it may be stored; one that is open knows how."""
+        return message
 
     async def _claim(self, state: str) -> None:
         """Write down what is about to be done; who finds it written may go on with it.

@@ -18,13 +18,13 @@ from holdfast.removal import Erased, erase_session
 from holdfast.retention import Gone, Retained, Retention, retain
 from holdfast.session import Session
 from holdfast.settings import Settings
+from holdfast.steps.orders import Redact
 from holdfast.stores import copying, open_store
 from holdfast.stores.base import Store
 from holdfast.stores.copying import Choice, Copied
 from holdfast.stores.values import Expired, Found, Page, Record, Summary
 from holdfast.sweeping import EVERY, Sweeping, sweep
 from holdfast.tools import Tool
-from holdfast.turn import Redact
 from holdfast.window.budget import Budget
 from holdfast.window.plan import Policy
 from holdfast.workshop import Model, Shared, Workshop, checked_tools, model_name

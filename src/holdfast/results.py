@@ -11,6 +11,7 @@ from holdfast.frozen import EMPTY, FrozenDict
 from holdfast.messages import Message, Role, Stop, ToolCall
 from holdfast.notes import CANCELLED, CANCELLED_EARLY, NO_TEXT, STOPPED
 from holdfast.steps.limits import NOTHING_SPENT
+from holdfast.steps.standing import standing
 from holdfast.stores.values import Stored
 from holdfast.usage import Usage
 
@@ -79,7 +80,6 @@ def result_of(
     rows: Sequence[Stored],
     outcome: Outcome,
     *,
-    pending: Sequence[ToolCall] = (),
     data: Any = None,
     limit: LimitReached | None = None,
 ) -> TurnResult:
@@ -97,7 +97,7 @@ def result_of(
         message=replies[-1] if replies else None,
         messages=messages,
         calls=_runs(messages),
-        pending=tuple(pending),
+        pending=standing(rows).waiting if outcome is Outcome.PENDING else (),
         usage=usage,
         cost=spent.cost,
         rounds=len(replies),

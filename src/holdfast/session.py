@@ -1,46 +1,37 @@
 """A session: one conversation, kept in a store."""
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
 from holdfast import branching, children, forking, ids, outline
-from holdfast.bindings import Bindings, Choice
 from holdfast.cancel import CancelToken
-from holdfast.child import Child, Summarize
-from holdfast.conversation import STEER, Conversation
-from holdfast.entries import Entry, Fold, Mark
+from holdfast.child import Child
+from holdfast.conversation import STEER
+from holdfast.entries import Fold, Mark
 from holdfast.erasing import erase
-from holdfast.errors import Cancelled, Conflict, InvalidInput, StoreError
-from holdfast.events import Outcome
+from holdfast.errors import InvalidInput
 from holdfast.frozen import FrozenDict
 from holdfast.inputs import Input, named_settings, policy_of, said, seconds, token_under
 from holdfast.messages import Message
 from holdfast.results import TurnResult
 from holdfast.settings import Settings
 from holdfast.steps import drafts
-from holdfast.steps.calls import Answers
-from holdfast.steps.cleanup import nothing_to_resume
 from holdfast.steps.drafts import Draft
-from holdfast.steps.folding import fold
+from holdfast.steps.folding import shown
 from holdfast.steps.observers import OnEvent, checked
-from holdfast.steps.standing import standing
-from holdfast.steps.targets import Target
-from holdfast.steps.windows import Windows
+from holdfast.steps.orders import Answers, Order
 from holdfast.stores.base import Tenant
 from holdfast.stores.values import Appended, Branch, Chunk, Record, Stored
 from holdfast.streams import Stream, finished
+from holdfast.subagent import Subagent
 from holdfast.tools import Tool
-from holdfast.turn import Order, Setup, Turn, redacted
-from holdfast.turn_queue import TurnQueue
-from holdfast.window.budget import Budget
 from holdfast.window.ledger import Ledger
 from holdfast.window.plan import Policy, apply
 from holdfast.window.window import Window
+from holdfast.workbench import Workbench
 from holdfast.workshop import Model, Workshop
 
 _COMPACT_TRIES = 3
@@ -54,10 +45,7 @@ class Session:
     """
 
     def __init__(self, workshop: Workshop, record: Record) -> None:
-        self._workshop = workshop
-        self._talk = Conversation(workshop.tenant, record)
-        self._queue = TurnQueue(workshop.owner)
-        self._bindings = Bindings(workshop)
+        self._bench = Workbench(workshop, record)
 
     # For the manager's cache
 
@@ -65,17 +53,17 @@ class Session:
     def is_over(self) -> bool:
         """Whether it is known here that there is no such session any more, or that it expired."""
         ttl = self._record.ttl
-        return self._talk.is_gone or (ttl is not None and ids.now() - self.updated_at > ttl)
+        return self._bench.talk.is_gone or (ttl is not None and ids.now() - self.updated_at > ttl)
 
     @property
     def loaded(self) -> int:
         """How many entries are loaded."""
-        return len(self._talk.rows)
+        return len(self._bench.talk.rows)
 
     @property
     def size(self) -> int:
         """About how many bytes they take."""
-        return self._talk.size
+        return self._bench.talk.size
 
     def __repr__(self) -> str:
         return f"<Session {self.key!r}, {self.count} messages on {self.branch!r}>"
@@ -105,19 +93,17 @@ class Session:
     @property
     def tools(self) -> tuple[Tool, ...]:
         """Those that a model is offered here: the session's own, or else the manager's."""
-        if not self._record.tools:
-            return self._workshop.tools
-        return self._bindings.bound(self._record.tools)
+        return self._bench.tools
 
     @property
     def ledger(self) -> Ledger:
         """What is known about tokens."""
-        return self._talk.ledger
+        return self._bench.talk.ledger
 
     @property
     def branch(self) -> str:
         """The branch in use."""
-        return self._talk.branch
+        return self._bench.talk.branch
 
     @property
     def branches(self) -> tuple[Branch, ...]:
@@ -144,33 +130,29 @@ class Session:
     @property
     def folds(self) -> tuple[Stored, ...]:
         """The folds on the branch in use that no later one covers whole."""
-        return tuple(self._talk.folds)
+        return tuple(self._bench.talk.folds)
 
     @property
     def messages(self) -> tuple[Message, ...]:
         """What is loaded: the end of the conversation, without a gap."""
-        return self._talk.messages
+        return self._bench.talk.messages
 
     @property
     def count(self) -> int:
         """How many messages are on the branch in use, loaded or not."""
-        return self._talk.count
-
-    @property
-    def _record(self) -> Record:
-        return self._talk.record
+        return self._bench.talk.count
 
     def bind(self, model: Model | None = None, tools: Iterable[Tool] = ()) -> None:
         """Give the objects to what the session knows by name; nothing is stored."""
         if model is not None:
-            self._bindings.use_model(model)
-        self._bindings.use_tools(tools)
+            self._bench.bindings.use_model(model)
+        self._bench.bindings.use_tools(tools)
 
     # Reading
 
     async def load(self, *, is_all: bool = False) -> None:
         """Read what the window shows, or everything; the manager does so when it opens one."""
-        await self._talk.load(is_all=is_all)
+        await self._bench.talk.load(is_all=is_all)
 
     async def read(self, start: int = 0, stop: int | None = None) -> tuple[Message, ...]:
         """The messages at these positions of the branch in use; erased ones are left out."""
@@ -179,11 +161,11 @@ class Session:
 
     async def refresh(self) -> None:
         """See what others have written."""
-        await self._look(is_all=True)
+        await self._bench.refresh()
 
     def window(self, model: Model | None = None) -> Window:
         """What the next call of the model would be given, if nothing more were said."""
-        windows = self._windows(self._bindings.target(model, self.settings.model))
+        windows = self._bench.windows(self._bench.target(model))
         view = windows.view()
         situation = windows.situation(view)
         plan = windows.plan(view, situation)
@@ -217,7 +199,7 @@ class Session:
         for message in messages:
             if not isinstance(message, Message):
                 raise InvalidInput("messages", f"are of type Message, not {type(message).__name__}")
-        kept = [self._redacted(message) for message in messages]
+        kept = [self._bench.redacted(message) for message in messages]
         await self.refresh()
         appended = await self._tenant.append(self.id, kept, branch=self.branch, once=once)
         await self.refresh()
@@ -234,7 +216,8 @@ class Session:
         if not stored or len(stored) != stop - start:
             raise InvalidInput("stop", f"{start} to {stop} are not messages of {self.branch!r}")
         fold = Fold(first=stored[0].seq, last=stored[-1].seq, replacement=replacement, why=why)
-        appended = await self._tenant.append(self.id, [fold], branch=self.branch)
+        kept = shown(fold, self._bench.redacted)
+        appended = await self._tenant.append(self.id, [kept], branch=self.branch)
         await self.refresh()
         return appended
 
@@ -256,16 +239,16 @@ class Session:
         """
         named = named_settings(settings)
         if model is not None:
-            named["model"] = self._bindings.use_model(model)
+            named["model"] = self._bench.bindings.use_model(model)
         given = {
             "settings": named or None,
             "metadata": metadata,
             "agent": agent,
             "ttl": ttl,
-            "tools": None if tools is None else self._bindings.use_tools(tools),
+            "tools": None if tools is None else self._bench.bindings.use_tools(tools),
         }
         changes = {name: value for name, value in given.items() if value is not None}
-        self._talk.see(await self._tenant.update(self.id, changes, expect))
+        self._bench.talk.see(await self._tenant.update(self.id, changes, expect))
 
     # Turns
 
@@ -292,13 +275,11 @@ class Session:
         schema    a JSON Schema that the answer has to follow; `result.data` is its value
         wait      seconds to wait for a turn that runs; 0 is Busy at once
         """
-        order = Order(self._redacted(said(input, once)), once, wait_s=seconds(wait))
+        order = Order(self._bench.redacted(said(input, once)), once, wait_s=seconds(wait))
         token = token_under(cancel)
-        choice = self._bindings.choose(tools, model, schema)
-        heard = checked(on_event)
-        self._workshop.check_loop()
-        work = self._run(order, choice, token, heard)
-        return await finished(self._workshop.start(work), token)
+        choice = self._bench.bindings.choose(tools, model, schema)
+        task = self._bench.start(order, choice, token, checked(on_event))
+        return await finished(task, token)
 
     def stream(
         self,
@@ -317,22 +298,11 @@ class Session:
 
         Leaving early cancels the turn and keeps what was said; with `detach` it goes on.
         """
-        order = Order(self._redacted(said(input, once)), once, wait_s=seconds(wait))
+        order = Order(self._bench.redacted(said(input, once)), once, wait_s=seconds(wait))
         token = token_under(cancel)
-        choice = self._bindings.choose(tools, model, schema)
-        heard = checked(on_event)
-
-        return Stream(partial(self._begin, order, choice, token, heard), token, detach=detach)
-
-    def _begin(
-        self,
-        order: Order,
-        choice: Choice,
-        cancel: CancelToken,
-        heard: OnEvent | None,
-        tell: OnEvent,
-    ) -> "asyncio.Task[TurnResult]":
-        return self._workshop.start(self._run(order, choice, cancel, heard, tell))
+        choice = self._bench.bindings.choose(tools, model, schema)
+        start = partial(self._bench.start, order, choice, token, checked(on_event))
+        return Stream(start, token, detach=detach)
 
     async def resume(
         self,
@@ -349,16 +319,13 @@ class Session:
         """
         token = token_under(cancel)
         order = Order(answers=answers, wait_s=seconds(wait))
-        heard = checked(on_event)
-        self._workshop.check_loop()
-        work = self._run(order, None, token, heard)
-        return await finished(self._workshop.start(work), token)
+        return await finished(self._bench.start(order, None, token, checked(on_event)), token)
 
     async def steer(self, text: str) -> None:
         """Say something to the turn that runs: it is stored now, and seen at its next step."""
         if not isinstance(text, str):
             raise InvalidInput("text", f"is what is said to the turn, not {type(text).__name__}")
-        message = self._redacted(said(text))
+        message = self._bench.redacted(said(text))
         await self.refresh()
         draft = self.draft
         if draft is None or not draft.is_running:
@@ -371,51 +338,26 @@ class Session:
 
     def cancel(self) -> bool:
         """Stop the turn that runs here; False if there is none. From any task or thread."""
-        return self._queue.cancel("session.cancel() was called")
+        return self._bench.queue.cancel("session.cancel() was called")
 
     async def compact(self, policy: Policy | None = None) -> tuple[Fold, ...]:
         """Make the window smaller now, as a policy has it; the folds that were made."""
-        policy = policy_of(policy)
-        target = self._bindings.target(self.settings.model)
-        for attempt in range(_COMPACT_TRIES):
-            await self.refresh()
-            windows = self._windows(target)
-            view = windows.view()
-            plan, situation = windows.plan_by_hand(view, policy)
-
-            async def keep(entries: Sequence[Entry]) -> object:
-                return await self._talk.append(entries)
-
-            try:
-                return await fold(
-                    plan,
-                    view,
-                    situation,
-                    conversation=self._talk,
-                    windows=windows,
-                    target=target,
-                    cancel=CancelToken(),
-                    keep=keep,
-                )
-            except Conflict:
-                if attempt + 1 == _COMPACT_TRIES:
-                    raise
-        return ()
+        return await self._bench.compact(policy_of(policy))
 
     async def erase(self, what: Message | str | int) -> int:
         """Really remove a message (itself or its id) or a turn (its number), and what was made of
         it; how many entries of the log went. What cannot stand without it goes too."""
         await self.refresh()
-        erased = await erase(self._talk, what)
-        await self._talk.look()
-        await self._talk.load()
+        erased = await erase(self._bench.talk, what)
+        await self._bench.talk.look()
+        await self._bench.talk.load()
         return erased
 
     async def clear(self) -> None:
         """Remove the conversation, really. Key, id, settings, tools and metadata stay."""
         record = await self._tenant.clear(self.id)
-        self._talk.ledger.clear()
-        await self._turn_to(record)
+        self._bench.talk.ledger.clear()
+        await self._bench.turn_to(record)
 
     # Branches
 
@@ -433,25 +375,27 @@ class Session:
         await self.refresh()
         done = await branching.revert(self._tenant, self._record, turn)
         if done.turns_removed:
-            self._talk.ledger.revert(min(done.turn_count, len(self._talk.ledger.turns)))
-        await self._turn_to(done.record)
+            self._bench.talk.ledger.revert(min(done.turn_count, len(self._bench.talk.ledger.turns)))
+        await self._bench.turn_to(done.record)
         return done
 
     async def branch_at(self, turn: int, name: str | None = None) -> Branch:
         """Open a branch behind `turn`, also behind the last one, and use it."""
         await self.refresh()
-        return await self._use(await branching.branch_at(self._tenant, self._record, turn, name))
+        return await self._bench.turn_to(
+            await branching.branch_at(self._tenant, self._record, turn, name)
+        )
 
     async def checkout(self, name: str) -> Branch:
         """Use another branch."""
         await self.refresh()
-        return await self._use(await branching.checkout(self._tenant, self._record, name))
+        return await self._bench.turn_to(await branching.checkout(self._tenant, self._record, name))
 
     async def replace(self, messages: Iterable[Message]) -> Branch:
         """Go on with these messages in the place of all there are, on a new branch."""
-        kept = [self._redacted(message) for message in messages]
+        kept = [self._bench.redacted(message) for message in messages]
         await self.refresh()
-        return await self._use(await branching.replace(self._tenant, self._record, kept))
+        return await self._bench.turn_to(await branching.replace(self._tenant, self._record, kept))
 
     async def diff(self, a: str, b: str | None = None) -> forking.Diff:
         """What two branches share, what only one of them has, and what each cost behind that.
@@ -467,129 +411,32 @@ class Session:
         await forking.fork(self._tenant, self._record, key, at)
         return await self._open(key)
 
-    async def child(self, agent: str, inherit: int = 0) -> "Subagent":
+    async def child(self, agent: str, inherit: int = 0) -> Subagent:
         """An isolated session for a subagent, with the last messages of this one if asked for."""
         await self.refresh()
         made = await children.create(self._tenant, self._record, agent, inherit=inherit)
         return await self._subagent(made)
 
-    async def children(self) -> tuple["Subagent", ...]:
+    async def children(self) -> tuple[Subagent, ...]:
         """The children of this session, by their numbers."""
         found = await children.children(self._tenant, self._record)
         return tuple([await self._subagent(each) for each in found])
 
     # Inside
 
-    async def _open(self, key: str) -> "Session":
-        """Another session of the same manager, which binds what this one was given."""
-        session: Session = await self._workshop.open_session(key)
-        session._bindings.adopt(self._bindings)
-        return session
-
-    async def _subagent(self, child: Child) -> "Subagent":
-        return Subagent(self, child.record, await self._open(child.key))
-
-    async def _use(self, record: Record) -> Branch:
-        await self._turn_to(record)
-        return record.branch_named(record.branch)
+    @property
+    def _record(self) -> Record:
+        return self._bench.record
 
     @property
     def _tenant(self) -> Tenant:
-        return self._workshop.tenant
+        return self._bench.tenant
 
-    async def _look(self, *, is_all: bool) -> None:
-        """Read the record; go to the branch in use; with `is_all`, read what is new on it."""
-        await self._talk.look()
-        if not self._talk.is_in_use:
-            await self._turn_to(self._record)
-        elif is_all:
-            await self._talk.catch_up()
+    async def _open(self, key: str) -> "Session":
+        """Another session of the same manager, which binds what this one was given."""
+        session: Session = await self._bench.workshop.open_session(key)
+        session._bench.bindings.adopt(self._bench.bindings)
+        return session
 
-    async def _turn_to(self, record: Record) -> None:
-        """Go on with the branch that the record names."""
-        talk = Conversation(self._workshop.tenant, record, self._talk.ledger)
-        await talk.load()
-        self._talk = talk
-
-    async def _run(
-        self,
-        order: Order,
-        choice: Choice | None,
-        cancel: CancelToken,
-        *observers: OnEvent | None,
-    ) -> TurnResult:
-        """A turn, when it is its turn. Without a choice, one that is gone on with has its own."""
-        queued = self._queue.turn(self.id, self.key, order.wait_s, cancel)
-        try:
-            async with queued as left_s:
-                await self._look(is_all=order.message is None)
-                if order.message is None:
-                    self._check_resumable()
-                setup = self._setup(choice or self._bindings.chosen_in(self.draft))
-                turn = Turn(self._talk, setup, order._replace(wait_s=left_s), cancel, *observers)
-                try:
-                    return await turn.run()
-                finally:
-                    await self._see_draft(turn)
-        except Cancelled:  # while it waited
-            return TurnResult(Outcome.CANCELLED)
-
-    def _check_resumable(self) -> None:
-        """Refuse to go on where there is nothing, before a draft is replaced by another."""
-        rows = self._talk.turn()
-        starts = bool(rows) and isinstance(rows[0].entry, Message) and rows[0].entry.starts_turn
-        if self.draft is None and (not starts or standing(rows).is_over):
-            raise nothing_to_resume()
-
-    async def _see_draft(self, turn: Turn) -> None:
-        """What is left of the turn: nothing, if its last append has ended it."""
-        if turn.is_finished:
-            self._talk.drop_draft()
-            return
-        with suppress(StoreError):
-            await self._talk.look()
-
-    def _setup(self, choice: Choice) -> Setup:
-        """What a turn is run with."""
-        workshop = self._workshop
-        target = self._bindings.target(choice.model, self.settings.model)
-        self._talk.learn(target.family, target.count)
-        return Setup(
-            target=target,
-            settings=workshop.completed(self.settings),
-            tools=self.tools if choice.tools is None else choice.tools,
-            policy=workshop.policy,
-            scribe=workshop.scribe,
-            owner=workshop.owner,
-            redact=workshop.redact,
-            schema=choice.schema,
-            options=choice.options,
-        )
-
-    def _windows(self, target: Target) -> Windows:
-        self._talk.learn(target.family, target.count)
-        settings = self._workshop.completed(self.settings)
-        budget = Budget.of(settings.budget)
-        policy = self._workshop.policy
-        return Windows(self._talk, target, settings.system, self.tools, budget, policy)
-
-    def _redacted(self, message: Message) -> Message:
-        return redacted(message, self._workshop.redact)
-
-
-class Subagent(Child):
-    """A child of a session, open: `session` is where it works."""
-
-    def __init__(self, parent: Session, record: Record, session: Session) -> None:
-        super().__init__(parent._tenant, parent._record, record)
-        self.session = session
-        self._home = parent
-
-    async def merge(self, *, whole: bool = False, summarize: Summarize | None = None) -> Appended:
-        appended = await super().merge(whole=whole, summarize=summarize)
-        await self._home.refresh()
-        return appended
-
-    async def discard(self, reason: str) -> None:
-        await super().discard(reason)
-        await self._home.refresh()
+    async def _subagent(self, child: Child) -> Subagent:
+        return Subagent(self, child.record, await self._open(child.key))

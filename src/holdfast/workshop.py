@@ -11,11 +11,11 @@ from holdfast.frozen import EMPTY, freeze
 from holdfast.providers import open_provider
 from holdfast.providers.base import Provider
 from holdfast.settings import Settings
+from holdfast.steps.orders import Redact
 from holdfast.steps.scribe import Scribe
 from holdfast.steps.targets import Target
 from holdfast.stores.base import Tenant
 from holdfast.tools import Tool
-from holdfast.turn import Redact
 from holdfast.window.cache_aware import CacheAware
 from holdfast.window.plan import Policy
 

@@ -1,58 +1,46 @@
 """One answer of a model: asked for, and continued while it is cut off because it is too long."""
 
+import asyncio
 import time
-from collections.abc import Sequence
-from decimal import Decimal
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, Sequence
 
 from holdfast.cancel import CancelToken
-from holdfast.entries import Call
-from holdfast.errors import Cancelled, ProviderError
-from holdfast.frozen import FrozenDict
+from holdfast.errors import Cancelled, ProtocolError, ProviderError
 from holdfast.messages import Content, Message, Stop
 from holdfast.parts import CallRef, Part, Text, Thinking
-from holdfast.providers.base import Response
-from holdfast.settings import Settings
+from holdfast.steps.answers import Answered, Exchange, checked_answer, is_answer
 from holdfast.steps.journal import Journal
 from holdfast.steps.leftovers import partial
-from holdfast.steps.limits import CONTINUED_TOKENS_MAX, Spent
+from holdfast.steps.limits import CONTINUED_TOKENS_MAX
 from holdfast.steps.observers import Observers
+from holdfast.steps.orders import Setup
 from holdfast.steps.targets import Target
-from holdfast.steps.windows import milliseconds_since
 from holdfast.tools import Tool
-from holdfast.usage import Usage
+from holdfast.window.window import Window
+
+GRACE_S = 0.5  # for a provider to end in its own way; a cancel is through in twice that
+Complete = Callable[..., Awaitable[object]]
 
 
-class Exchange(NamedTuple):
-    """One call of a model, and what came of it."""
+async def asked(
+    target: Target, cancel: CancelToken, *question: object, **options: object
+) -> Exchange:
+    """Ask a provider, which may be anybody's: what is no answer is a ProtocolError.
 
-    response: Response
-    latency_ms: int
-
-
-class Answered(NamedTuple):
-    """What a model said, in one message, and the calls that it took.
-
-    `cancelled` is why the answer was cut off by somebody; None when it was not. Then there may be
-    no message.
+    One that does not heed a cancel by itself is cancelled at the await it hangs on.
     """
-
-    message: Message | None
-    exchanges: tuple[Exchange, ...] = ()
-    cancelled: str | None = None
-
-    @property
-    def text(self) -> str | None:
-        """The words of it."""
-        return None if self.message is None else self.message.text
-
-    @property
-    def reported(self) -> Usage:
-        """What the first call was given, and all that was written."""
-        written = sum((each.response.usage for each in self.exchanges), Usage())
-        return self.exchanges[0].response.usage.replace(
-            output=written.output, reasoning=written.reasoning
-        )
+    start = time.monotonic()
+    complete: Complete = target.provider.complete
+    try:
+        async with cancel.guard(GRACE_S):
+            found = await complete(*question, cancel_token=cancel, **options)
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        raise ProtocolError("the provider has cancelled its own work", target.name) from error
+    latency_ms = int((time.monotonic() - start) * 1000)
+    return Exchange(checked_answer(found, target.name), latency_ms)
 
 
 class Asker:
@@ -60,39 +48,30 @@ class Asker:
 
     def __init__(
         self,
-        target: Target,
-        settings: Settings,
+        setup: Setup,
+        conversation: str,
         journal: Journal,
         observers: Observers,
         cancel: CancelToken,
-        *,
-        conversation: str,
-        schema: FrozenDict | None = None,
-        continuations_max: int = 0,
+        continuations_max: int,
     ) -> None:
-        self._target = target
-        self._settings = settings
+        self._target = setup.target
+        self._settings = setup.settings
+        self._schema = None if setup.schema is None else setup.schema.declared
+        self._conversation = conversation
         self._journal = journal
         self._observers = observers
         self._cancel = cancel
-        self._conversation = conversation
-        self._schema = schema
         self._continuations_max = continuations_max
 
-    async def ask(
-        self,
-        messages: Sequence[Message],
-        system: str | None,
-        tools: Sequence[Tool],
-        output: int | None,
-    ) -> Answered:
+    async def ask(self, window: Window, output: int | None) -> Answered:
         """The answer. What fails is raised, unless there is an answer that only could not go on."""
         exchanges: list[Exchange] = []
         message: Message | None = None
         while True:
             try:
-                shown = messages if message is None else (*messages, message)
-                exchanges.append(await self._complete(shown, system, tools, output))
+                shown = window.messages if message is None else (*window.messages, message)
+                exchanges.append(await self._complete(shown, window.system, window.tools, output))
             except Cancelled as error:
                 return Answered(self._cut_off(message, error), tuple(exchanges), error.reason)
             except ProviderError:
@@ -112,22 +91,21 @@ class Asker:
         tools: Sequence[Tool],
         output: int | None,
     ) -> Exchange:
-        start = time.monotonic()
-        response = await self._target.provider.complete(
+        return await asked(
+            self._target,
+            self._cancel,
             messages,
             system,
             tools,
             response_schema=self._schema,
             settings=self._settings.replace(max_tokens=output),
             conversation=self._conversation,
-            cancel_token=self._cancel,
             on_chunk=self._say,
             on_usage_update=self._observers.use,
             on_thinking=self._think,
             on_tool_call=self._observers.call,
             on_retry=self._observers.retry,
         )
-        return Exchange(response, milliseconds_since(start))
 
     def _say(self, text: str) -> None:
         self._journal.say(text)
@@ -147,7 +125,7 @@ class Asker:
 
     def _cut_off(self, before: Message | None, error: Cancelled) -> Message | None:
         """What there is of an answer that somebody cut off, without its calls."""
-        said = None if error.partial is None else without_calls(error.partial.message)
+        said = without_calls(error.partial.message) if is_answer(error.partial) else None
         if said is None and before is None:
             words, thoughts = self._journal.text, "".join(self._journal.thoughts)
             said = partial(words, thoughts) if words or thoughts else None
@@ -192,42 +170,3 @@ def _content(parts: Sequence[Part]) -> Content:
     if len(parts) == 1 and type(parts[0]) is Text and not parts[0].extra:
         return parts[0].text
     return tuple(parts) or None
-
-
-def receipts(
-    answered: Answered,
-    target: Target,
-    spent: Spent,
-    window: FrozenDict,
-    digest: str | None,
-) -> list[Call]:
-    """A receipt for each call, with what the session has spent by then."""
-    made = []
-    about = None if answered.message is None else answered.message.id
-    for response, latency_ms in answered.exchanges:
-        cost = cost_of(response.usage, target)
-        spent = spent.plus(response.usage, cost)
-        extra: dict[str, Any] = {"spent": spent.values}
-        if response.id is not None:
-            extra["response"] = response.id
-        made.append(
-            Call(
-                model=target.name,
-                about=about,
-                usage=response.usage,
-                stop=response.stop,
-                latency_ms=latency_ms,
-                cost=cost,
-                window=window,
-                digest=digest,
-                request_id=response.request_id,
-                extra=FrozenDict(extra),
-            )
-        )
-    return made
-
-
-def cost_of(usage: Usage, target: Target) -> Decimal | None:
-    """What a call cost, as far as its price is known."""
-    prices = target.prices
-    return None if prices is None else usage.cost(prices)

@@ -1,18 +1,20 @@
-"""The calls of a reply: which can run, which wait for somebody, which are answered already."""
+"""The calls of a turn: which can run, which wait for somebody, which are answered already."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from holdfast.cancel import CancelToken
 from holdfast.entries import Entry, Mark
 from holdfast.errors import InvalidInput
 from holdfast.frozen import FrozenDict
 from holdfast.messages import Message, ToolCall
 from holdfast.steps.leftovers import declined, result, unknown
+from holdfast.steps.orders import Answers, Setup
 from holdfast.steps.standing import STARTED, Standing
 from holdfast.steps.tool_results import unknown_tool
-from holdfast.tools import Tool
+from holdfast.steps.tool_runs import Job
+from holdfast.tools import Running, Tool
 
-Answers = Mapping[str, bool | str]
 APPROVED, DECLINED = "approved", "declined"
 
 
@@ -29,6 +31,70 @@ class Sorted(NamedTuple):
     answers: tuple[Entry, ...] = ()
     waiting: tuple[ToolCall, ...] = ()
     missing: tuple[str, ...] = ()
+
+
+class Round(NamedTuple):
+    """What is to be done next with the calls of a reply.
+
+    entries  what is appended first: answers for those that will not run, marks for those that will
+    jobs     those that run now
+    waiting  those for which somebody has to agree
+    missing  the names of tools that nobody can run here
+    """
+
+    entries: tuple[Entry, ...]
+    jobs: tuple[Job, ...]
+    waiting: tuple[ToolCall, ...]
+    missing: tuple[str, ...]
+
+
+class Calls:
+    """The calls of one turn: as the model made them, and which of them this turn has started.
+
+    They run with the arguments that the model gave, whatever of those may be stored.
+    """
+
+    def __init__(
+        self, setup: Setup, answers: Answers, session: str, turn: str, cancel: CancelToken
+    ) -> None:
+        self._tools = setup.tools
+        self._redacted = setup.redacted
+        self._answers = answers
+        self._session = session
+        self._turn = turn
+        self._cancel = cancel
+        self._made: dict[str, ToolCall] = {}
+        self._started: set[str] = set()
+
+    def begin(self, said: Message, reply: Message) -> list[Entry]:
+        """Marks for the calls that can run at once; `reply` is what is stored of what was said.
+
+        They are appended with it, and stand in the log before anything runs.
+        """
+        self._made = {call.id: call for call in said.calls}
+        return self._start(reply, sort_calls(Standing(reply, reply.calls), self._tools, {}).run)
+
+    def round(self, now: Standing) -> Round:
+        """What is to be done with the calls that wait."""
+        assert now.reply is not None
+        others = now._replace(started=now.started - self._started)  # not by this turn
+        found = sort_calls(others, self._tools, self._answers)
+        fresh = [run for run in found.run if run[0].id not in self._started]
+        told = [self._redacted(e) if isinstance(e, Message) else e for e in found.answers]
+        entries = (*told, *self._start(now.reply, fresh))
+        jobs = tuple(
+            Job(self._made.get(call.id, call), tool, self._running(call))
+            for call, tool in found.run
+        )
+        return Round(entries, jobs, found.waiting, found.missing)
+
+    def _start(self, reply: Message, runs: Sequence[tuple[ToolCall, Tool]]) -> list[Entry]:
+        self._started |= {call.id for call, _ in runs}
+        return started(reply, runs)
+
+    def _running(self, call: ToolCall) -> Running:
+        key = f"{self._session}:{self._turn}:{call.id}"
+        return Running(self._session, self._turn, call.id, key, self._cancel)
 
 
 def sort_calls(standing: Standing, tools: Sequence[Tool], answers: Answers) -> Sorted:

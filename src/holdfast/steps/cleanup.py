@@ -1,9 +1,9 @@
 """The beginning of a turn: what the turns before it have left, and whether it was run before."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from holdfast import codec
 from holdfast.conversation import Conversation, turn_at
@@ -11,10 +11,12 @@ from holdfast.entries import Mark
 from holdfast.errors import Conflict, InvalidInput, OnceMismatch
 from holdfast.frozen import FrozenDict
 from holdfast.messages import Message, Role
+from holdfast.steps import drafts
 from holdfast.steps.drafts import Draft
 from holdfast.steps.hold import Hold
 from holdfast.steps.keeper import Keeper
 from holdfast.steps.leftovers import closed, left_over
+from holdfast.steps.orders import Order
 from holdfast.steps.standing import INTERRUPTED, standing
 from holdfast.stores.values import Stored
 
@@ -35,7 +37,30 @@ class Start(NamedTuple):
     past: tuple[Stored, ...] | None = None
 
 
-async def start_new(
+def draft_for(talk: Conversation, order: Order, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What is stored before anything else: the input, or that of the turn gone on with."""
+    before = talk.record.draft
+    left = drafts.read(before)
+    if left is not None and (order.message is None or left.is_sent_as(order.once, talk.branch)):
+        message, branch, once = left.message, left.branch, left.once
+    elif order.message is not None:
+        message, branch, once = order.message, talk.branch, order.once
+    else:
+        rows = talk.turn()
+        first = rows[0].entry if rows else None
+        message = first if isinstance(first, Message) else Message.user(None)
+        branch, once = talk.branch, None
+    return drafts.written(message, branch, once=once, options=options, before=before)
+
+
+async def start(talk: Conversation, hold: Hold, keeper: Keeper, order: Order) -> Start:
+    """Clean up behind the turns before; find out what was said, and whether it is answered."""
+    if order.message is None:
+        return await _start_again(talk, hold, keeper)
+    return await _start_new(talk, hold, keeper, order.message, order.once)
+
+
+async def _start_new(
     talk: Conversation, hold: Hold, keeper: Keeper, message: Message, once: str | None
 ) -> Start:
     """Begin a turn with what the user says, or find the one that was begun with it before."""
@@ -57,23 +82,23 @@ async def start_new(
     return Start(message, is_new=True)
 
 
-async def start_again(talk: Conversation, hold: Hold, keeper: Keeper) -> Start:
+async def _start_again(talk: Conversation, hold: Hold, keeper: Keeper) -> Start:
     """Go on with the turn that was cut off, failed or waits."""
     await talk.catch_up()
     left = hold.left
     is_here = left is not None and left.branch == talk.branch
     await _clean_up(talk, hold, keeper, is_again=is_here)
     if left is not None and is_here:
-        start = await _go_on(talk, keeper, left, left.message)
+        begun = await _go_on(talk, keeper, left, left.message)
     else:
         rows = talk.turn()
         if not rows or not isinstance(first := rows[0].entry, Message):
             raise nothing_to_resume()
         await _close_before(talk, keeper, first)
-        start = _found(talk.turn())
-    if start.past is not None:
+        begun = _found(talk.turn())
+    if begun.past is not None:
         raise nothing_to_resume()
-    return start
+    return begun
 
 
 async def _go_on(talk: Conversation, keeper: Keeper, left: Draft, message: Message) -> Start:

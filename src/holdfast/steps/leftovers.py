@@ -14,14 +14,14 @@ from holdfast import codec
 from holdfast.entries import Entry, Mark
 from holdfast.frozen import FrozenDict
 from holdfast.messages import Message, Role, ToolCall
-from holdfast.notes import DECLINED, UNKNOWN_OUTCOME
+from holdfast.notes import DECLINED, UNKNOWN_OUTCOME, cancel_note
 from holdfast.parts import Part, Text, Thinking
 from holdfast.steps import drafts
 from holdfast.steps.drafts import FAILED, Draft
 from holdfast.steps.standing import INTERRUPTED, Standing
 from holdfast.stores.values import Stored
 
-ABANDONED, UNKNOWN = "abandoned", "unknown"
+ABANDONED, CANCELLED, UNKNOWN = "abandoned", "cancelled", "unknown"
 
 
 def left_over(draft: Draft, rows: Sequence[Stored], *, is_abandoned: bool) -> list[Entry]:
@@ -62,6 +62,17 @@ def closed(standing: Standing) -> list[Entry]:
             entries += unknown(call)
         else:
             entries.append(declined(call))
+    return entries
+
+
+def cancelled(
+    standing: Standing, about: str, why: str, words: Sequence[Message], *, is_noted: bool
+) -> list[Entry]:
+    """Behind the words of a turn that somebody has cancelled, with a note for the model or not."""
+    entries = closed(standing)
+    entries.append(Mark(what=CANCELLED, about=about, data=FrozenDict({"reason": why})))
+    if is_noted:
+        entries.append(cancel_note(words[0].text if words else None))
     return entries
 
 

@@ -118,3 +118,21 @@ class Limits(Value, frozen=True, kw_only=True):
         for name in ("cost", "session_cost"):
             if (money := getattr(self, name)) is not None:
                 self._set(name, amount(name, money))
+
+
+class Meter:
+    """Counts a turn against its limits. `limit` is the one that it has met, if it did."""
+
+    def __init__(self, limits: Limits, before: Spent) -> None:
+        self.rounds = 0
+        self.limit: LimitReached | None = None
+        self._limits = limits
+        self._before = before
+
+    def is_over(self, spent: Spent) -> bool:
+        """Whether a limit forbids to ask again. One that forbids to begin is raised."""
+        limit = self._limits.met(self.rounds, spent.since(self._before), spent)
+        if limit is not None and not self.rounds:
+            raise limit
+        self.limit = limit
+        return limit is not None

@@ -8,16 +8,20 @@ from holdfast.cancel import CancelToken
 from holdfast.errors import InvalidInput, ProviderError
 from holdfast.events import (
     Event,
+    Outcome,
     Retrying,
     TextDelta,
     ThinkingDelta,
     ToolCallReady,
     ToolCallStarted,
+    TurnFinished,
     UsageUpdate,
 )
 from holdfast.messages import ToolCall
 from holdfast.providers.retries import TRIES_MAX
+from holdfast.results import TurnResult
 from holdfast.usage import Usage
+from holdfast.window.situation import Situation
 from holdfast.window.triggers import Crossing
 
 OnEvent = Callable[[Event], object]
@@ -38,7 +42,7 @@ class Observers:
     def __init__(self, cancel: CancelToken, *observers: OnEvent | None) -> None:
         self._cancel = cancel
         self._all = [each for each in observers if each is not None]
-        self.crossing: Crossing | None = None  # notices that the window is full
+        self._crossing: Crossing | None = None  # notices that the window is full
 
     def tell(self, event: Event) -> None:
         for observer in self._all:
@@ -47,6 +51,25 @@ class Observers:
                     self._cancel.cancel("an observer asked for it")
             except Exception:  # noqa: BLE001 - whoever watches cannot be mended here
                 _log.exception("an observer of a turn failed")
+
+    def watch(self, situation: Situation) -> None:
+        """A model is asked: notice when its window fills up."""
+        if self._crossing is None:
+            self._crossing = Crossing(situation)
+
+    def finish(self, key: str, result: TurnResult) -> TurnResult:
+        """A turn of the session under this key has ended so."""
+        if result.outcome is Outcome.RESPONSE and not result.text:
+            _log.warning("a turn of session %r ended without words", key)
+        self.tell(
+            TurnFinished(
+                outcome=result.outcome,
+                message=result.message,
+                usage=result.usage,
+                cost=result.cost,
+            )
+        )
+        return result
 
     # What a provider calls
 
@@ -64,7 +87,7 @@ class Observers:
             self.tell(ToolCallReady(call))
 
     def use(self, usage: Usage) -> None:
-        is_full = self.crossing is not None and self.crossing.tell(
+        is_full = self._crossing is not None and self._crossing.tell(
             (usage.input or 0) + (usage.output or 0)
         )
         if self._all:

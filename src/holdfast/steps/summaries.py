@@ -1,15 +1,14 @@
 """Summaries: what a fold shows in the place of what it hides, written by a model."""
 
-import time
 from collections.abc import Sequence
 
 from holdfast.cancel import CancelToken
 from holdfast.messages import Message
 from holdfast.notes import SUMMARY_TASK
 from holdfast.settings import Settings
-from holdfast.steps.asking import Answered, Exchange
+from holdfast.steps.answers import Answered, Exchange
+from holdfast.steps.asking import asked
 from holdfast.steps.targets import Target
-from holdfast.steps.windows import milliseconds_since
 from holdfast.window.plan import Plan, Step
 from holdfast.window.transcript import transcript
 
@@ -27,8 +26,7 @@ async def summaries(
     for step in plan.to_summarize:
         text = ""
         for piece in _pieces(step, limit):
-            asked = _task(step, text, piece)
-            answered = await _write(target, asked, step.tokens_after, cancel)
+            answered = await _write(target, _task(step, text, piece), step.tokens_after, cancel)
             exchanges += answered.exchanges
             text = (answered.message and answered.message.text) or text
         texts.append(text)
@@ -49,9 +47,7 @@ def _task(step: Step, before: str, piece: str) -> Message:
     return Message.user(f"{task}{so_far}\n\n<conversation>\n{piece}\n</conversation>")
 
 
-async def _write(target: Target, asked: Message, tokens: int, cancel: CancelToken) -> Answered:
-    start = time.monotonic()
-    response = await target.provider.complete(
-        [asked], settings=Settings(max_tokens=max(64, tokens)), cancel_token=cancel
-    )
-    return Answered(response.message, (Exchange(response, milliseconds_since(start)),))
+async def _write(target: Target, question: Message, tokens: int, cancel: CancelToken) -> Answered:
+    settings = Settings(max_tokens=max(64, tokens))
+    exchange = await asked(target, cancel, [question], settings=settings)
+    return Answered(exchange.response.message, (exchange,))

@@ -1,18 +1,19 @@
 """What the model of a turn is shown: how full its window is, what to fold, what is sent."""
 
-import time
 from collections.abc import Sequence
 from math import ceil
+from typing import NamedTuple
 
 from holdfast import ids
 from holdfast.conversation import Conversation
 from holdfast.entries import Fold
 from holdfast.errors import ContextOverflow
+from holdfast.frozen import FrozenDict
 from holdfast.messages import Message
 from holdfast.providers.limits import limits_of
+from holdfast.steps.answers import Answered
 from holdfast.steps.targets import Target
 from holdfast.tools import Tool
-from holdfast.usage import Usage
 from holdfast.window.budget import Budget, Room
 from holdfast.window.evict import Evict
 from holdfast.window.fit import fitting
@@ -22,6 +23,19 @@ from holdfast.window.plan import Plan, Policy, apply
 from holdfast.window.situation import Situation
 from holdfast.window.view import View
 from holdfast.window.window import Window, window
+
+
+class Request(NamedTuple):
+    """What a model is about to be asked with, and what that was made of.
+
+    `output` is the longest answer to ask for; None is as long as the model can.
+    """
+
+    window: Window
+    view: View
+    situation: Situation
+    counted: Counted
+    output: int | None
 
 
 class Windows:
@@ -137,33 +151,39 @@ class Windows:
         """Exactly what is sent."""
         return window(view, situation, system=self._system, tools=self._tools)
 
-    def output_tokens(self, situation: Situation, wanted: int | None) -> int | None:
-        """The longest answer to ask for; None is as long as the model can."""
+    def request(self, view: View, situation: Situation, wanted: int | None) -> Request:
+        """The same, with how long the answer may be, where `wanted` is what somebody wants."""
+        shown = self.window(view, situation)
+        output = self._output_tokens(situation, wanted)
+        return Request(shown, view, situation, self.counted(view), output)
+
+    def _output_tokens(self, situation: Situation, wanted: int | None) -> int | None:
         free = max(1, self._room.context - situation.used - situation.margin)
         if wanted is not None:
             return min(wanted, free)
         longest = limits_of(self._target.provider, self._target.model).output
         return None if free >= longest else free
 
-    def report(self, counted: Counted, usage: Usage, answer: Message, view: View) -> None:
-        """A request that was counted so was answered."""
-        self._conversation.reported(self._target.name, counted.all)
-        self._conversation.ledger.report(
-            self._target.name,
-            counted.all,
-            usage,
-            tools=counted.tools,
-            answer=answer,
-            count=view.count,
-            stated=self._target.counter.error,
-            context=self.context,
-        )
+    def reported(self, request: Request, answered: Answered) -> Answered:
+        """Learn from an answer what the request had; the answer, with what was shown for it."""
+        counted = request.counted
+        if answered.exchanges and answered.message is not None:
+            self._conversation.reported(self._target.name, counted.all)
+            self._conversation.ledger.report(
+                self._target.name,
+                counted.all,
+                answered.reported,
+                tools=counted.tools,
+                answer=answered.message,
+                count=request.view.count,
+                stated=self._target.counter.error,
+                context=self.context,
+            )
+        told = {"counted": counted.all, "tools": counted.tools, "by": self._target.family}
+        told["context"] = self.context
+        shown = FrozenDict({**request.window.manifest, **told})
+        return answered._replace(shown=shown, digest=request.window.digest)
 
     def _pause_s(self) -> float | None:
         call = self._conversation.last_call
         return None if call is None else max(0.0, (ids.now() - call.timestamp).total_seconds())
-
-
-def milliseconds_since(start: float) -> int:
-    """Since a moment of time.monotonic."""
-    return int((time.monotonic() - start) * 1000)

@@ -32,9 +32,10 @@ from holdfast.retention import Gone
 from holdfast.retention import Retained
 from holdfast.retention import Retention
 from holdfast.settings import Settings
-from holdfast.steps.calls import Answers
 from holdfast.steps.drafts import Draft
 from holdfast.steps.observers import OnEvent
+from holdfast.steps.orders import Answers
+from holdfast.steps.orders import Redact
 from holdfast.stores.base import GRACE
 from holdfast.stores.copying import Choice
 from holdfast.stores.copying import Copied
@@ -56,7 +57,6 @@ from holdfast.stores.values import Summary
 from holdfast.stores.values import Verified
 from holdfast.sweeping import EVERY
 from holdfast.tools import Tool
-from holdfast.turn import Redact
 from holdfast.usage import Usage
 from holdfast.window.budget import Budget
 from holdfast.window.ledger import Ledger

@@ -1,0 +1,54 @@
+"""What a turn is given: how it is run, and what is asked of it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from holdfast.errors import InvalidInput
+from holdfast.frozen import EMPTY
+from holdfast.messages import Message
+from holdfast.settings import Settings
+from holdfast.steps.schemas import Schema
+from holdfast.steps.scribe import Scribe
+from holdfast.steps.targets import Target
+from holdfast.steps.windows import Windows
+from holdfast.tools import Tool
+
+Answers = Mapping[str, bool | str]  # for calls that wait, by their ids
+Redact = Callable[[Message], Message]
+
+
+class Setup(NamedTuple):
+    """How a turn is run: who is asked, with which tools, how its window is kept."""
+
+    target: Target
+    settings: Settings
+    tools: tuple[Tool, ...]
+    windows: Windows
+    scribe: Scribe
+    owner: str
+    redact: Redact | None = None
+    schema: Schema | None = None
+    options: Mapping[str, Any] = EMPTY
+
+    def redacted(self, message: Message) -> Message:
+        """The message as it may be stored."""
+        return redacted(message, self.redact)
+
+
+class Order(NamedTuple):
+    """What is asked of a turn. Without a message, one that was cut off is gone on with."""
+
+    message: Message | None = None
+    once: str | None = None
+    answers: Answers | None = None
+    wait_s: float | None = None
+
+
+def redacted(message: Message, redact: Redact | None) -> Message:
+    """The message as it may be stored."""
+    if redact is None:
+        return message
+    kept: object = redact(message)
+    if not isinstance(kept, Message):
+        raise InvalidInput("redact", f"gives a Message back, not {type(kept).__name__}")
+    return kept

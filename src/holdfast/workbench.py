@@ -1,0 +1,186 @@
+"""The workbench of a session: what is loaded of it, what it is bound to, and its turns in line."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+from holdfast.bindings import Bindings, Choice
+from holdfast.cancel import CancelToken
+from holdfast.conversation import Conversation
+from holdfast.entries import Entry, Fold
+from holdfast.errors import Cancelled, Conflict, StoreError
+from holdfast.events import Outcome
+from holdfast.messages import Message
+from holdfast.results import TurnResult
+from holdfast.steps import drafts
+from holdfast.steps.cleanup import nothing_to_resume
+from holdfast.steps.folding import fold
+from holdfast.steps.observers import OnEvent
+from holdfast.steps.orders import Order, Setup, redacted
+from holdfast.steps.standing import standing
+from holdfast.steps.targets import Target
+from holdfast.steps.windows import Windows
+from holdfast.stores.base import Tenant
+from holdfast.stores.values import Branch, Record
+from holdfast.tools import Tool
+from holdfast.turn import Turn
+from holdfast.turn_queue import TurnQueue
+from holdfast.window.budget import Budget
+from holdfast.window.plan import Policy
+from holdfast.workshop import Model, Workshop
+
+_COMPACT_TRIES = 3
+
+
+class Workbench:
+    """Where one session is worked on."""
+
+    def __init__(self, workshop: Workshop, record: Record) -> None:
+        self.workshop = workshop
+        self.talk = Conversation(workshop.tenant, record)
+        self.queue = TurnQueue(workshop.owner)
+        self.bindings = Bindings(workshop)
+
+    @property
+    def tenant(self) -> Tenant:
+        return self.workshop.tenant
+
+    @property
+    def record(self) -> Record:
+        """As last read."""
+        return self.talk.record
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """What a model is offered: the session's own tools, or else the manager's."""
+        if not self.record.tools:
+            return self.workshop.tools
+        return self.bindings.bound(self.record.tools)
+
+    def redacted(self, message: Message) -> Message:
+        """The message as it may be stored."""
+        return redacted(message, self.workshop.redact)
+
+    # What is loaded
+
+    async def refresh(self) -> None:
+        """See what others have written."""
+        await self._look(is_all=True)
+
+    async def _look(self, *, is_all: bool) -> None:
+        """Read the record; go to the branch in use; with `is_all`, read what is new on it."""
+        await self.talk.look()
+        if not self.talk.is_in_use:
+            await self.turn_to(self.record)
+        elif is_all:
+            await self.talk.catch_up()
+
+    async def turn_to(self, record: Record) -> Branch:
+        """Go on with the branch that the record names."""
+        talk = Conversation(self.tenant, record, self.talk.ledger)
+        await talk.load()
+        self.talk = talk
+        return record.branch_named(record.branch)
+
+    # The window
+
+    def windows(self, target: Target, tools: Sequence[Tool] | None = None) -> Windows:
+        """What this model is shown, of the session's tools or of others."""
+        self.talk.learn(target.family, target.count)
+        settings = self.workshop.completed(self.record.settings)
+        budget = Budget.of(settings.budget)
+        offered = self.tools if tools is None else tools
+        return Windows(self.talk, target, settings.system, offered, budget, self.workshop.policy)
+
+    def target(self, model: Model | None = None) -> Target:
+        """A model that is given, or else the session's, or the manager's."""
+        return self.bindings.target(model, self.record.settings.model)
+
+    async def compact(self, policy: Policy | None) -> tuple[Fold, ...]:
+        """Make the window smaller now; the folds that were made."""
+        target = self.target()
+
+        async def keep(entries: Sequence[Entry]) -> object:
+            return await self.talk.append(entries)
+
+        for attempt in range(_COMPACT_TRIES):
+            await self.refresh()
+            windows = self.windows(target)
+            view = windows.view()
+            plan, situation = windows.plan_by_hand(view, policy)
+            try:
+                return await fold(
+                    plan,
+                    view,
+                    situation,
+                    conversation=self.talk,
+                    windows=windows,
+                    target=target,
+                    cancel=CancelToken(),
+                    redacted=self.redacted,
+                    keep=keep,
+                )
+            except Conflict:
+                if attempt + 1 == _COMPACT_TRIES:
+                    raise
+        return ()
+
+    # Turns
+
+    def start(
+        self, order: Order, choice: Choice | None, cancel: CancelToken, *observers: OnEvent | None
+    ) -> "asyncio.Task[TurnResult]":
+        """A turn, in a task of its own. One that is gone on with has a choice already."""
+        self.workshop.check_loop()
+        return self.workshop.start(self._run(order, choice, cancel, *observers))
+
+    async def _run(
+        self, order: Order, choice: Choice | None, cancel: CancelToken, *observers: OnEvent | None
+    ) -> TurnResult:
+        """Run a turn when it is its turn."""
+        queued = self.queue.turn(self.record.id, self.record.key, order.wait_s, cancel)
+        try:
+            async with queued as left_s:
+                await self._look(is_all=order.message is None)
+                if order.message is None:
+                    self._check_resumable()
+                draft = drafts.read(self.record.draft)
+                setup = self._setup(choice or self.bindings.chosen_in(draft))
+                turn = Turn(self.talk, setup, order._replace(wait_s=left_s), cancel, *observers)
+                try:
+                    return await turn.run()
+                finally:
+                    await self._see_draft(turn)
+        except Cancelled:  # while it waited
+            return TurnResult(Outcome.CANCELLED)
+
+    def _check_resumable(self) -> None:
+        """Refuse to go on where there is nothing, before a draft is replaced by another."""
+        rows = self.talk.turn()
+        starts = bool(rows) and isinstance(rows[0].entry, Message) and rows[0].entry.starts_turn
+        if drafts.read(self.record.draft) is None and (not starts or standing(rows).is_over):
+            raise nothing_to_resume()
+
+    async def _see_draft(self, turn: Turn) -> None:
+        """What is left of the turn: nothing, if its last append has ended it."""
+        if turn.is_finished:
+            self.talk.drop_draft()
+            return
+        with suppress(StoreError):
+            await self.talk.look()
+
+    def _setup(self, choice: Choice) -> Setup:
+        """What a turn is run with."""
+        workshop, target = self.workshop, self.target(choice.model)
+        tools = self.tools if choice.tools is None else choice.tools
+        return Setup(
+            target=target,
+            settings=workshop.completed(self.record.settings),
+            tools=tools,
+            windows=self.windows(target, tools),
+            scribe=workshop.scribe,
+            owner=workshop.owner,
+            redact=workshop.redact,
+            schema=choice.schema,
+            options=choice.options,
+        )
