@@ -79,7 +79,6 @@ class HttpProvider(WireProvider):
         self._pipe = pipe.Pipe(
             client=client,
             proxy=checked_proxy(proxy),
-            is_direct=self.is_direct,
             timeouts=pipe.Timeouts.of(timeout),
             size_max=checked_count("size_max", size_max),
         )
@@ -105,11 +104,6 @@ class HttpProvider(WireProvider):
     def variables(self) -> tuple[str, ...]:
         """Where the environment may have the key; the first that is set holds it."""
         return self.key_variables
-
-    @property
-    def is_direct(self) -> bool:
-        """Whether proxies of the environment are not for it."""
-        return False
 
     async def ready(self) -> None:
         """Have what a request needs; called before each. The address may change here."""

@@ -80,10 +80,6 @@ class OllamaProvider(HttpProvider):
     # What this vendor says otherwise
 
     @property
-    def is_direct(self) -> bool:
-        return self.address.is_loopback
-
-    @property
     def context_limit(self) -> int:
         wanted = self._context_limit or self._window or CONTEXT
         return wanted if self._window is None else min(wanted, self._window)
