@@ -184,7 +184,7 @@ def _part(part: dict[str, Any], model: str) -> Part:
             return Thinking(part["text"], signature)
         return Text(part["text"], FrozenDict({"signature": signature}) if signature else EMPTY)
     inline, file = part.get("inlineData"), part.get("fileData")
-    if inline and not signature and "videoMetadata" not in part:
+    if inline and not (signature or part.get("thought") or "videoMetadata" in part):
         return media(inline.get("data"), inline.get("mimeType"), inline.get("displayName"))
     if file and "videoMetadata" not in part:
         return File(url=file["fileUri"], media_type=file.get("mimeType"))
