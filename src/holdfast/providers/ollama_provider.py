@@ -92,6 +92,7 @@ class OllamaProvider(HttpProvider):
         return server.name_of(listed)
 
     def explain(self, error: ProviderError) -> None:
+        super().explain(error)
         error.way_out = server.way_out(error, self.model) or error.way_out
 
     async def verify(self) -> None:

@@ -15,8 +15,9 @@ _RESETS = re.compile(r"usage limit reached\|(\d{10})\b")
 _UNKNOWN_SESSION = "No conversation found with session ID"
 
 
-class LostSession(InvalidRequest):
-    """The program does not know the session any more that it was to go on with."""
+def is_lost_session(error: ProviderError) -> bool:
+    """Whether the program does not know the session any more that it was to go on with."""
+    return isinstance(error, InvalidRequest) and _UNKNOWN_SESSION in error.detail
 
 
 def of_result(line: Object, request_id: str | None, resets_at_s: Any) -> ProviderError:
@@ -25,7 +26,7 @@ def of_result(line: Object, request_id: str | None, resets_at_s: Any) -> Provide
     said = [line.get("result"), *(errors if isinstance(errors, list) else ())]
     words = "; ".join(each for each in said if isinstance(each, str) and each.strip())
     if _UNKNOWN_SESSION in words:
-        return LostSession(words, VENDOR)
+        return InvalidRequest(words, VENDOR)
     error = failure(VENDOR, None, {}, _body(line, words, request_id), in_stream=True)
     told = _RESETS.search(words)
     at_s = float(told[1]) if told else resets_at_s
@@ -49,7 +50,7 @@ def _body(line: Object, words: str, request_id: str | None) -> object:
 def of_exit(code: int | None, said: str) -> ProviderError:
     """The error of a program that ended without an answer. `said`: the end of its stderr."""
     if _UNKNOWN_SESSION in said:
-        return LostSession(said, VENDOR)
+        return InvalidRequest(said, VENDOR)
     why = f"the program {_ended(code)} before its answer was complete"
     words = mask(" ".join(said.split()))
     error = failure(VENDOR, None, {}, words) if words else ConnectionFailed("", VENDOR)

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from typing import Any, Self
 
 from holdfast.cancel import CancelToken
-from holdfast.errors import AuthError, InvalidInput
+from holdfast.errors import AuthError, InvalidInput, InvalidRequest
 from holdfast.providers import pipe
 from holdfast.providers.attempts import Attempt, FixedAttempts
 from holdfast.providers.base import Callbacks, Response
@@ -26,7 +26,7 @@ from holdfast.providers.claude_cli.command import (
     checked_texts,
     environment,
 )
-from holdfast.providers.claude_cli.failures import LostSession
+from holdfast.providers.claude_cli.failures import is_lost_session
 from holdfast.providers.claude_cli.pipe import Program, Question
 from holdfast.providers.claude_cli.sessions import Seen, Sessions
 from holdfast.providers.claude_cli.wire import ClaudeCliWire, Mode
@@ -148,7 +148,9 @@ class ClaudeCliProvider(WireProvider):
         seen = None if conversation is None else self._sessions.take(conversation, fragments)
         try:
             response = await answer(seen)
-        except LostSession:
+        except InvalidRequest as error:
+            if seen is None or not is_lost_session(error):
+                raise
             response = await answer(None)
         session = response.extra.get("session_id")
         is_whole = response.extra.get("resumable") and SESSION_ID.fullmatch(session or "")
