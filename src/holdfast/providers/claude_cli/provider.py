@@ -12,7 +12,13 @@ from contextlib import nullcontext
 from typing import Any, Self
 
 from holdfast.cancel import CancelToken
-from holdfast.errors import AuthError, InvalidInput, InvalidRequest
+from holdfast.errors import (
+    AuthError,
+    ConnectionFailed,
+    InvalidInput,
+    InvalidRequest,
+    ProviderError,
+)
 from holdfast.providers import pipe
 from holdfast.providers.attempts import Attempt, FixedAttempts
 from holdfast.providers.base import Callbacks, Response
@@ -125,6 +131,15 @@ class ClaudeCliProvider(WireProvider):
                 listed = ", ".join(sorted({*known, "mode"}))
                 raise InvalidInput(f"option {name!r:.80}", f"is unknown here: there are {listed}")
         return cls(ClaudeCliWire(model, mode=mode), **options)
+
+    def explain(self, error: ProviderError) -> None:
+        program = self._program.name
+        if isinstance(error, AuthError):
+            error.way_out = f"start {program} once and log in, or pass api_key="
+        elif isinstance(error, ConnectionFailed):
+            error.way_out = f"see what `{program} --print hello` says here, then try again"
+        elif isinstance(error, InvalidRequest) and "model" in error.detail:
+            error.way_out = f"name another model: {', '.join(ALIASES)}, or a full name"
 
     async def answered(
         self,
