@@ -348,6 +348,7 @@ def quirks(dialect, usual, words):
 
 CHAT_WORDS = {
     ("max_tokens", "max_completion_tokens"): "`max_completion_tokens`",
+    ("has_file_urls", True): "documents by their address",
     ("call_id", SHORT_ID): "call ids of 40 characters",
     ("call_id", NINE_LETTERS): "call ids of nine letters",
     ("call_id", LONG_ID): "call ids of 128 characters",

@@ -320,7 +320,7 @@ def test_an_answer_without_words_has_no_content():
         ("max_tokens", "max_tokens"),
         ("refusal", "safety"),
         ("pause_turn", "pause_turn"),
-        ("model_context_window_exceeded", "model_context_window_exceeded"),
+        ("model_context_window_exceeded", "max_tokens"),
         (None, "unknown"),
     ],
 )

@@ -9,18 +9,11 @@ import pytest
 
 from bad_inputs import run
 from holdfast import Message, Settings, Tool, ToolCall
-from holdfast.errors import (
-    AuthError,
-    ContextOverflow,
-    InvalidInput,
-    InvalidRequest,
-    Overloaded,
-    RateLimited,
-)
+from holdfast.errors import AuthError, ContextOverflow, InvalidInput, Overloaded, RateLimited
 from holdfast.messages import Stop
 from holdfast.parts import CallRef, Image, Opaque, Text, Thinking
 from holdfast.providers.claude_cli.command import Options, arguments, environment
-from holdfast.providers.claude_cli.failures import is_lost, of_exit, of_result
+from holdfast.providers.claude_cli.failures import is_lost_session, of_exit, of_result
 from holdfast.providers.claude_cli.sessions import Sessions
 from holdfast.providers.claude_cli.wire import BEHIND, ClaudeCliWire
 from holdfast.providers.replies import read_reply
@@ -402,9 +395,10 @@ def test_a_limit_tells_how_long_it_holds(monkeypatch):
 def test_a_session_that_is_lost_is_told_apart():
     lost = "No conversation found with session ID: abc"
 
-    assert is_lost(of_exit(1, lost))
-    assert is_lost(of_result({"subtype": "error_during_execution", "errors": [lost]}, None, None))
-    assert not is_lost(InvalidRequest("no such model", "claude-cli"))
+    assert is_lost_session(of_exit(1, lost))
+    ended = {"subtype": "error_during_execution", "errors": [lost]}
+    assert is_lost_session(of_result(ended, None, None))
+    assert not is_lost_session(of_exit(1, "Prompt is too long"))
 
 
 @pytest.mark.parametrize(

@@ -439,8 +439,43 @@ def test_media_in_a_result_stand_inside_it_for_gemini_3():
     ]
 
 
+def test_what_a_tool_says_in_an_object_stays_an_object_beside_its_media():
+    """B40: its own fields, and one that names the media; a field of that name is not lost."""
+    for said, response in (
+        ("{}", {"media": [{"$ref": "image-1"}]}),
+        ('{"seen": 1}', {"seen": 1, "media": [{"$ref": "image-1"}]}),
+        ('{"media": 1}', {"result": '{"media": 1}', "media": [{"$ref": "image-1"}]}),
+    ):
+        result = Message.tool([Text(said), Image(data=PNG)], "c1")
+
+        answered = contents_of(HI, asks(call()), result, model=NEW)[2][1]
+
+        assert answered[0]["functionResponse"]["response"] == response
+
+
+def test_an_address_stands_inside_a_result_at_vertex_alone():
+    """The Gemini API has no field for it there; neither has a type that is not published."""
+    page = File(url="https://example.com/a.pdf", name="a.pdf")
+    tune = Audio(url="https://example.com/a.mp3")
+    wire = GoogleWire(NEW, project="ours")
+    ask = wire.ask([HI, asks(call()), Message.tool([page, tune], "c1")])
+
+    body = json.loads(msgspec.json.encode(wire.to_wire(ask)))
+
+    assert validators.problems("google", body, model=NEW) == []
+    result, *behind = body["contents"][2]["parts"]
+    address = {"fileUri": "https://example.com/a.pdf", "mimeType": "application/pdf"}
+    assert result["functionResponse"]["parts"] == [
+        {"fileData": {**address, "displayName": "file-1 a.pdf"}}
+    ]
+    assert result["functionResponse"]["response"] == {
+        "media": [{"$ref": "file-1 a.pdf"}, "audio-2"]
+    }
+    assert [list(part) for part in behind] == [["text"], ["fileData"]]
+
+
 def test_other_media_follow_the_last_result_of_the_step():
-    """Older models read them there; so does Gemini 3 with sound, and with an address."""
+    """Older models read them there; so does Gemini 3 with sound, and outside Vertex an address."""
     history = (
         HI,
         asks(call("c1"), call("c2")),

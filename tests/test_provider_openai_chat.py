@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.frozen import FrozenDict
 from holdfast.messages import Message, ToolCall
 from holdfast.notes import UNANSWERED
 from holdfast.parts import Audio, CallRef, File, Image, Opaque, Text, Thinking
@@ -19,6 +20,7 @@ from holdfast.providers.openai_chat_dialect import (
     MISTRAL,
     MOONSHOT,
     OPENAI,
+    OPENROUTER,
     PERPLEXITY,
     ROUTER,
     UNKNOWN,
@@ -158,6 +160,31 @@ def test_media_that_the_server_does_not_take_is_named():
     content = shown(Message.user([Text("see"), Image(data=PNG)]), dialect=DEEPSEEK)[0]["content"]
 
     assert content == "see\n\n[image that this model is not shown]"
+
+
+def test_openrouter_takes_the_address_of_a_document_and_of_no_other_file():
+    """What is no document, or no address of the web, is named in its place; so is it elsewhere."""
+    page = File(url="https://example.org/a.pdf", name="a.pdf")
+    others = [File(url="https://example.org/a.csv", media_type="text/csv"), File(url="ftp://x/a")]
+    router = OPENROUTER
+
+    content = shown(Message.user([Text("see"), page, *others]), dialect=router)[0]["content"]
+
+    file = {"filename": "a.pdf", "file_data": "https://example.org/a.pdf"}
+    assert content[1] == {"type": "file", "file": file}
+    assert [part["type"] for part in content[2:]] == ["text", "text"]
+    for dialect in (OPENAI, UNKNOWN):
+        assert "example.org" not in str(shown(Message.user([page]), dialect=dialect))
+
+
+def test_details_of_thinking_that_somebody_kept_as_they_came_go_back():
+    """From another program's history, to the model that gave them, and to no other."""
+    detail = {"type": "reasoning.encrypted", "data": "c2ln", "index": 0}
+    kept = Opaque("openai-chat", FrozenDict({"reasoning_details": [detail]}))
+    said = Message.assistant([kept, Text("so")], model="openai:m")
+
+    assert shown(HI, said, HI, dialect=OPENROUTER)[1]["reasoning_details"] == [detail]
+    assert "c2ln" not in str(shown(HI, said, HI, dialect=OPENAI))
 
 
 def test_media_of_tools_goes_into_one_message_of_the_user_behind_all_results():
@@ -359,7 +386,7 @@ def test_the_role_of_instructions():
         (None, OPENAI),
         ("https://api.openai.com/v1", OPENAI),
         ("https://me.openai.azure.com", AZURE),
-        ("https://openrouter.ai/api/v1", ROUTER),
+        ("https://openrouter.ai/api/v1", OPENROUTER),
         ("https://api.mistral.ai/v1", MISTRAL),
         ("http://localhost:8080/v1", UNKNOWN),
         ("https://notopenai.com", UNKNOWN),

@@ -313,6 +313,26 @@ def test_a_free_text_call():
     assert replayed(response, OPENAI)["tool_calls"] == [call]
 
 
+def test_a_free_text_call_whose_later_pieces_do_not_say_what_they_are():
+    response = streamed(
+        {"tool_calls": [{"index": 0, "id": "c", "type": "custom", "custom": {"name": "calc"}}]},
+        {"tool_calls": [{"index": 0, "custom": {"input": "4 +"}}]},
+        {"tool_calls": [{"index": 0, "custom": {"input": " 4"}}]},
+        finish="tool_calls",
+    )
+
+    assert calls_of(response) == [("c", "calc", '{"input":"4 + 4"}')]
+
+
+def test_two_calls_may_have_the_same_id():
+    """As servers that number nothing send them: neither is lost, nor put into the other."""
+    calls = [{"id": "c", "function": {"name": "look", "arguments": a}} for a in ('{"a":1}', "{}")]
+
+    response = whole({"tool_calls": calls}, "tool_calls")
+
+    assert [call.arguments for call in response.calls] == ['{"a":1}', "{}"]
+
+
 def test_googles_signature_of_a_call_goes_back_with_it():
     extra = {"google": {"thought_signature": "sig"}}
     call = piece(id="c", name="look", arguments="{}", extra_content=extra)
@@ -335,6 +355,7 @@ def test_googles_signature_of_a_call_goes_back_with_it():
         ("function_call", "tool_use"),
         ("content_filter", "safety"),
         ("STOP", "stop"),
+        ("model_length", "max_tokens"),
         ("", "unknown"),
         (None, "unknown"),
         ("sleepy", "sleepy"),
@@ -448,7 +469,11 @@ def test_further_choices_are_kept_beside_the_first():
         DONE,
     ).answer.response()
 
+    turned = reader_of()
+    turned.read({"choices": [other, first]})
+
     assert reader.answer.response().extra["choices"] == (other,)
+    assert turned.answer.response().text == "a"
     assert (pieces.text, pieces.stop, pieces.calls) == ("a", "max_tokens", ())
     (found,) = pieces.extra["choices"]
     assert (found["message"]["content"], found["finish_reason"]) == ("bc", "stop")

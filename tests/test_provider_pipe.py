@@ -15,6 +15,7 @@ from holdfast.providers.pipe import Pipe, Request, Timeouts
 from loopback import Loopback, chunked, in_turn, until_closed, whole
 
 FAST = Timeouts(connect=0.3, idle=0.3, total=5.0)
+DEAD = "http://127.0.0.1:9"  # where no proxy is
 
 
 async def fetched(pipe, url):
@@ -325,15 +326,25 @@ def test_a_proxy_of_the_environment_is_asked(monkeypatch):
     assert run(main()) == b"by proxy"
 
 
-def test_a_direct_pipe_does_not_ask_the_proxy_of_the_environment(monkeypatch):
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY"])
+@pytest.mark.parametrize("named", ["127.0.0.1", "localhost"])
+def test_this_machine_is_asked_directly_whatever_the_environment_has(variable, named, monkeypatch):
+    """A proxy elsewhere could not reach it; one that cannot be used, and certificates that are not
+    there, are nothing to it either. What the caller passes counts."""
+    monkeypatch.setenv(variable, "gopher://nowhere" if variable == "ALL_PROXY" else DEAD)
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/certificates.pem")
     monkeypatch.delenv("NO_PROXY", raising=False)
 
     async def main():
         async with Loopback(whole(b"direct")) as server:
-            pipe = Pipe(is_direct=True)
-            body = await fetched(pipe, server.url)
-            await pipe.close()
+            url = server.url.replace("127.0.0.1", named)
+            direct, told = Pipe(), Pipe(proxy=Secret(DEAD), timeouts=FAST)
+            body = await fetched(direct, url)
+            monkeypatch.delenv("SSL_CERT_FILE")
+            with pytest.raises(ConnectionFailed):
+                await fetched(told, url)
+            await direct.close()
+            await told.close()
             return body
 
     assert run(main()) == b"direct"

@@ -360,8 +360,12 @@ def test_what_it_says_of_other_vendors_is_what_happens(party):
 
 @cache
 def recorded():
-    """Conversations that go on behind a recorded answer, each with who gave it."""
-    exchanges = recorded_exchanges()
+    """Conversations that go on behind a recorded answer, each with who gave it.
+
+    Without those of a program: it is told of its own tools in words, without the ids that
+    `things` are known by.
+    """
+    exchanges = [each for each in recorded_exchanges() if each.wire != "claude-cli"]
     found = [(e, journey_from(e, Random(0), VENDORS)) for e in exchanges[::4]]
     return [(e, [*j.log, Message.user("Go on.")], j.tools) for e, j in found if j is not None]
 

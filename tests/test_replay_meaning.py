@@ -34,6 +34,25 @@ def difference(wire, change):
     return meaning.difference(items, meaning.items(theirs.messages), wire)
 
 
+def test_a_reference_to_a_part_of_a_result_says_no_more_than_the_part():
+    """One that names no part is what the tool said."""
+    picture = {"inlineData": {"mimeType": "image/png", "data": "iVBO", "displayName": "p-1"}}
+
+    def said(response):
+        def change(body):
+            body["contents"][2]["parts"][0]["functionResponse"] |= {
+                "response": response,
+                "parts": [picture],
+            }
+
+        return with_body("google", change).messages[2].content[0].text
+
+    assert said({"rain": True, "media": [{"$ref": "p-1"}]}) == '{"rain": true}'
+    assert said({"result": "It will.", "image": {"$ref": "p-1"}}) == "It will."
+    assert said({"media": [{"$ref": "p-2"}]}) == '{"media": [{"$ref": "p-2"}]}'
+    assert said({"none": None, "empty": []}) == '{"none": null, "empty": []}'
+
+
 @pytest.mark.parametrize("wire", ours.ALL)
 def test_a_request_is_read_into_messages(wire):
     read = of(wire)

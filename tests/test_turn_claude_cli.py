@@ -7,17 +7,20 @@ for each call, that keeps sessions as the program does.
 
 import asyncio
 import json
+import traceback
 from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
 
 from holdfast import Message
+from holdfast.errors import AuthError, ConnectionFailed, InvalidRequest
 from holdfast.events import Folded, Retrying
 from holdfast.parts import Opaque
 from holdfast.providers import open_provider
 from holdfast.testing import FakeProvider, validators
-from holdfast.testing.claude_cli import StandIn, fails, says, wait
+from holdfast.testing.claude_cli import StandIn, fails, kill, leave, raw, says, wait
+from holdfast.testing.claude_cli import error as program_says
 from holdfast.window import Truncate
 from sessions_for_tests import (
     asynchronous,
@@ -29,14 +32,15 @@ from sessions_for_tests import (
     until,
 )
 
+SECRET = "sk-ant-api03-canary-of-nobody"
 LONG = "All work and no play makes a dull day. " * 12
 
 
 @asynccontextmanager
-async def talking_to(folder, url, *answers, tools=(), mode="passthrough", **options):
+async def talking_to(folder, url, *answers, tools=(), mode="passthrough", api_key=None, **options):
     """A session whose model is the provider of a stand-in, and the stand-in."""
     stand_in = StandIn(folder, *answers)
-    given = {"program": stand_in.path, "tries_max": 1, "mode": mode}
+    given = {"program": stand_in.path, "tries_max": 1, "mode": mode, "api_key": api_key}
     async with (
         open_provider("claude-cli:sonnet", **given) as model,
         talking(url, model=model, tools=tools, **options) as (session, _),
@@ -202,3 +206,38 @@ async def test_a_busy_service_is_asked_again_by_the_rules_of_all(
 
         assert result.text == "Fine." and len(await messages(session)) == 2
         assert len(events_of(Retrying, heard)) == tries_max - 1
+
+
+INVALID = '{"type":"error","error":{"type":"authentication_error","message":"invalid key SECRET"}}'
+NO_MODEL = '{"type":"error","error":{"type":"not_found_error","message":"model: claude-x"}}'
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "words"),
+    [
+        (fails("Invalid API key · Please run /login"), AuthError, "once and log in"),
+        (fails(f"API Error: 401 {INVALID}"), AuthError, "pass api_key="),
+        (fails(f"API Error: 404 {NO_MODEL}"), InvalidRequest, "haiku, opus, sonnet"),
+        ((*says("One moment please.")[:5], kill()), ConnectionFailed, "--print hello"),
+        ((program_says("boom SECRET"), leave(1)), ConnectionFailed, "--print hello"),
+        ((raw(b"<html>no\n\xff"), leave(0)), ConnectionFailed, "--print hello"),
+    ],
+    ids=["login", "key", "model", "killed", "ended", "garbage"],
+)
+@asynchronous
+async def test_what_went_wrong_says_what_to_do_and_the_session_goes_on(
+    answer, kind, words, file_url, tmp_path
+):
+    """Typed, without the key, with what had come; the log is as it was."""
+    answer = json.loads(json.dumps(answer).replace("SECRET", SECRET))
+    async with talking_to(tmp_path, file_url, answer, says("Hi."), api_key=SECRET) as (session, _):
+        with pytest.raises(kind) as raised:
+            await session.send("Hello.")
+        assert session.count == 0
+        result = await session.send("Hello?")
+
+    told = "".join(traceback.format_exception(raised.value))
+    assert words in str(raised.value) and SECRET not in told + repr(vars(raised.value))
+    assert result.text == "Hi."
+    if "One moment" in str(answer):
+        assert raised.value.partial.text == "One moment"

@@ -33,14 +33,16 @@ from sessions_for_tests import (
     tool_of,
     until,
 )
-from vendor_wires import PROOF, VENDORS, served
+from vendor_wires import PROOF, SECOND_WIRES, VENDORS, served
 
 SAID = "All work and no play makes a dull day. " * 12
 THINKS = Settings(system="Be brief.", thinking=1024)
 WEATHER = tool_of("weather", lambda **_: "It rains. " + SAID)
 PAIRS = [(one, other) for one in VENDORS for other in VENDORS if one is not other]
 
-every_vendor = pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name)
+# Ollama's second wire is for servers that say which they have: see test_turn_ollama.py.
+WIRES = (*VENDORS, *(wire for wire in SECOND_WIRES if not wire.name.startswith("ollama")))
+every_vendor = pytest.mark.parametrize("vendor", WIRES, ids=lambda vendor: vendor.name)
 every_pair = pytest.mark.parametrize(
     ("one", "other"), PAIRS, ids=[f"{one.name}-{other.name}" for one, other in PAIRS]
 )

@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 import holdfast
 from holdfast import Message
 from holdfast.providers.address import Address
+from holdfast.providers.claude_cli.wire import ATTACHED, TRANSCRIPT
 from holdfast.providers.local.provider import LocalProvider
 from holdfast.providers.local.wire import LocalWire
 from holdfast.providers.openai_chat_dialect import OPENAI
-from holdfast.testing import validators
+from holdfast.testing import claude_cli, validators
 from holdfast.testing.replay.history import conversation
 from holdfast.testing.replay.recordings import Exchange
 from holdfast.testing.replay.server import Answer, Server
@@ -79,7 +80,7 @@ class Vendor:
 
     def says(self, text: str = "", *, proof: str = PROOF, **more: Any) -> Answer:
         """The answer that says this; `proof` is what only this vendor could check."""
-        kind = LINES if self.api == "ollama" else EVENTS
+        kind = EVENTS if self.api not in ("ollama", "claude-cli") else LINES
         data = self.events(Said(text, **more))
         return Answer(headers=kind, data=data.replace(PROOF.encode(), proof.encode()))
 
@@ -125,6 +126,8 @@ class Vendor:
         body = _inside(body)
         head = ("tools", "system", "instructions", "systemInstruction")
         row = [_text(body[name]) for name in head if name in body]
+        if self.api == "claude-cli":
+            return row + _lines_told(body[self.at]["content"])
         for item in body[self.at]:
             content = item.get("content", item.get("parts"))
             role = item.get("role", item.get("type"))
@@ -528,4 +531,75 @@ VENDORS = (
         has_calls=False,
         is_lenient=True,
     ),
+)
+
+_NAMED = {vendor.name: vendor for vendor in VENDORS}
+# The other wire of a vendor that has two.
+SECOND_WIRES = (
+    replace(
+        _NAMED["anthropic"],
+        name="ollama, messages",
+        model="gpt-oss",
+        events=lambda said: _anthropic(said).replace(PROOF.encode(), b""),  # nobody signs there
+        refusal=_NAMED["ollama"].refusal,
+        opened=_by_name("ollama", api="messages"),
+        options={"context_limit": 200_000},
+        proves=False,
+        is_lenient=True,
+    ),
+    replace(
+        _NAMED["openai-responses"],
+        name="copilot, responses",
+        model="gpt-5.1-codex",
+        refusal=_NAMED["copilot"].refusal,
+        opened=_copilot_at,
+    ),
+)
+
+
+# A program: everything it is told is words of a user
+
+
+def _program(said):
+    """Its model was taught no tools of ours: a call is words of its own form."""
+    words = said.text
+    if said.call:
+        call = {"name": said.call, "arguments": json.loads("".join(arguments(said)))}
+        words = f"{words}\n<tool_call>\n{json.dumps(call)}\n</tool_call>".strip()
+    steps = claude_cli.says(words, thought=said.thought, tokens=(said.tokens, 20))
+    lines = [json.dumps(step["line"], ensure_ascii=False) for step in steps]
+    return "".join(f"{line}\n" for line in lines).replace("SESSION", f"{said.number}").encode()
+
+
+def _lines_told(content):
+    """What a program is told, line by line, each with who says it: in a transcript, and behind it.
+
+    Where a document stands, there is its number.
+    """
+    told, attached = [("user", block) for block in content[:-1]], 0
+    if told and told[0][1].get("text", "").startswith(TRANSCRIPT):
+        before = [json.loads(line) for line in told[0][1]["text"].splitlines()[1:]]
+        said = [(each["role"], {"type": "text", "text": each["content"]}) for each in before]
+        behind = 1
+        while behind + 1 < len(told) and told[behind + 1][1]["type"] != "text":
+            behind, attached = behind + 2, attached + 1
+        told = said + told[behind:]
+    rows = []
+    for role, block in told:
+        attached += block["type"] != "text"
+        words = block.get("text", ATTACHED.format(number=attached))
+        rows += [f"{role}: {line}" for line in words.split("\n")]
+    return rows
+
+
+PROGRAM = Vendor(
+    name="claude-cli",
+    api="claude-cli",
+    model="sonnet",
+    at="message",
+    events=_program,
+    refusal=(0, b""),  # of a program, an exit: see test_provider_claude_cli.py
+    opened=lambda model, url, options: holdfast.open_provider(f"claude-cli:{model}", **options),
+    proves=False,
+    has_calls=False,
 )

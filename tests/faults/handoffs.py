@@ -24,21 +24,24 @@ from holdfast import Message, Role, Settings, Tool, ToolCall, codec
 from holdfast.errors import ProtocolError, ProviderError
 from holdfast.notes import CONTINUE
 from holdfast.parts import Text, Thinking
+from holdfast.providers.claude_cli.sessions import Sessions
 from holdfast.providers.replies import read_reply
 from holdfast.testing.replay.history import conversation
 from holdfast.testing.replay.ours import Ours, RecordedReply, wire_for
 from holdfast.window.render import render
 from recorded_turns import recordings
-from vendor_wires import VENDORS
+from vendor_wires import PROGRAM, SECOND_WIRES, VENDORS
 
 SCHEMA = {"type": "object", "properties": {}}
 WHERE = "http://127.0.0.1:9"  # where nobody is asked anything
 THINKS = Settings(thinking=1024)
 _WIRES = {}
-# Models that differ from the others of their vendor in what they take back.
 _NAMED = {vendor.name: vendor for vendor in VENDORS}
 PARTIES = (
     *VENDORS,
+    *SECOND_WIRES,
+    PROGRAM,
+    # Models that differ from the others of their vendor in what they take back.
     replace(_NAMED["anthropic"], name="anthropic, bound", model="claude-opus-5-1"),
     replace(_NAMED["google"], name="google, unsigned", model="gemini-2.5-pro"),
 )
@@ -72,6 +75,7 @@ class Journey:
         self._ids = {}
         self._rows = defaultdict(list)
         self._shown = None
+        self.program = Program()
 
     # The way
 
@@ -136,10 +140,12 @@ class Journey:
         ask = self._ask(wire, settings=self.random.choice((None, THINKS)))
         body = json.loads(msgspec.json.encode(wire.to_wire(ask)))
         is_bound = wire.rules.binds_prefix
-        found = judge.wrongs(
-            *(vendor, wire.name, body, self.log, self._marks_for(wire), ask.prepared.names),
-            is_bound=is_bound,
-        )
+        found = []
+        for each in (body, self.program.shown(wire, ask)):
+            if each is not None:
+                marks, names = self._marks_for(wire), ask.prepared.names
+                about = (vendor, wire.name, each, self.log, marks, names)
+                found += judge.wrongs(*about, is_bound=is_bound)
         rows = _rows(vendor, body)
         key = (vendor.name, wire.name, judge.heads(self.log) if is_bound else 0)
         before = self._rows[key]
@@ -186,6 +192,7 @@ class Journey:
             Mark(wire.name, *secret, head) for secret in secrets.items() if secret[1] in kept
         ]
         self.log.append(said)
+        self.program.has_said(wire, ask, said)
         return said
 
     async def _read(self, vendor, wire, ask, more):
@@ -197,6 +204,49 @@ class Journey:
             return await _heard(vendor.says(**more), wire, ask)
 
 
+class Program:
+    """What the sessions of a program have seen: it is told the news alone where one has seen the
+    rest."""
+
+    def __init__(self):
+        self.resumed = 0
+        self._sessions = Sessions()
+        self._seen = None
+
+    def shown(self, wire, ask):
+        """What its model would be shown in a session that it goes on with, if there is one."""
+        told = self._told(wire, ask)
+        if told is None:
+            return None
+        self.resumed += 1
+        return {"system": wire.system(ask), "message": {"role": "user", "content": told}}
+
+    def has_said(self, wire, ask, said):
+        """Its answer to what it was told: both are in the session from now on."""
+        if wire.api != PROGRAM.api:
+            return
+        fragments = ask.prepared.fragments
+        told = self._told(wire, ask) or _content(wire, fragments)
+        reply = wire.fragment(said)
+        words = [{"type": "text", "text": part} for part in reply.parts if part]
+        self._seen = [*told, *words]
+        self._sessions.keep("it", "the session", [*fragments, reply])
+
+    def _told(self, wire, ask):
+        if wire.api != PROGRAM.api:
+            return None
+        fragments = ask.prepared.fragments
+        seen = self._sessions.take("it", fragments)
+        if seen is None:
+            return None
+        self._sessions.keep("it", seen.id, fragments[: seen.messages])
+        return [*self._seen, *_content(wire, fragments[seen.messages :])]
+
+
+def _content(wire, fragments):
+    return json.loads(msgspec.json.encode(wire.message(fragments)))["content"]
+
+
 def _rows(vendor, body):
     """The conversation in a request, to the letter. The system's words may move into its head."""
     rows = vendor.blocks({vendor.at: body.get("request", body)[vendor.at]})
@@ -206,9 +256,9 @@ def _rows(vendor, body):
 async def _heard(reply, wire, ask):
     answer = wire.answer(ask)
     reader = wire.reader(answer)
-    await read_reply(
-        RecordedReply(reply.status, reply.headers, reply.data), reader, wire.framing, wire.vendor
-    )
+    status = None if wire.api == PROGRAM.api else reply.status
+    recorded = RecordedReply(status, reply.headers, reply.data)
+    await read_reply(recorded, reader, wire.framing, wire.vendor)
     return answer.response().message
 
 
@@ -238,16 +288,15 @@ def _parts(message):
 
 
 def recorded_exchanges():
-    """What was recorded of the vendors here. A program that keeps conversations of its own is no
-    party: what it is told again, and when, is in test_turn_claude_cli.py."""
-    apis = {vendor.api for vendor in VENDORS}
+    """What was recorded of the vendors here."""
+    apis = {vendor.api for vendor in PARTIES}
     all = (each for recording in recordings() for each in recording.exchanges)
     return [each for each in all if each.why_not is None and each.wire in apis]
 
 
 def own_vendor(exchange):
     """Whoever was asked in a recording, with the rules that it goes by."""
-    alike = next(vendor for vendor in VENDORS if vendor.api == exchange.wire)
+    alike = next(vendor for vendor in PARTIES if vendor.api == exchange.wire)
     return replace(alike, model=exchange.model, is_lenient=exchange.is_lenient)
 
 

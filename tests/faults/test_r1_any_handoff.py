@@ -6,8 +6,10 @@ recorded. Every request is judged (`handoff_judge.py`): the vendor accepts it, e
 result, nothing said is missing, and what only one model can check is shown to that one alone, and
 to it to the letter. Faults planted in preparing requests are the controls.
 
-All vendors of `vendor_wires.VENDORS` take part, two of them with a second model. The full tier
-moves all 901 conversations, three times each, and goes on from every recorded answer.
+All vendors of `vendor_wires` take part, those with two wires with both, two with a second model,
+and the program of Claude Code: what a new session of it is told, and what one that it goes on with
+has seen. The full tier moves all 901 conversations, three times each, and goes on from every
+recorded answer.
 """
 
 import asyncio
@@ -30,6 +32,7 @@ from faults.tier import pick
 from holdfast import Role, codec
 from holdfast.parts import Thinking
 from holdfast.providers import prepare
+from holdfast.providers.claude_cli.sessions import Sessions
 from holdfast.testing.replay.ours import wire_for
 from recorded_turns import CORPUS, needs_traffic
 from talks import TALKS
@@ -183,16 +186,35 @@ def test_control_a_fault_in_preparing_is_found(fault, monkeypatch):
     assert any(words in wrong for each in journeys for wrong in each.wrongs)
 
 
+def test_control_a_session_of_the_program_that_missed_something_is_found(monkeypatch):
+    """One that is told the last message alone, although others have spoken since."""
+
+    def gone_on(sessions, conversation, fragments):
+        seen = sessions._seen.pop(conversation, None)
+        return seen and seen._replace(messages=len(fragments) - 1)
+
+    monkeypatch.setattr(Sessions, "take", gone_on)
+
+    journeys = (journey(talk(), seed) for seed in range(4) for talk in TALKS)
+
+    wrongs = [wrong for each in journeys for wrong in each.wrongs]
+    assert any("claude-cli: the request does not say" in wrong for wrong in wrongs)
+
+
 def test_control_a_journey_visits_every_vendor():
     """Each says something; of those that prove what they think, proofs and blocks are kept."""
-    said, marked = set(), set()
+    said, marked, resumed = set(), set(), 0
     for seed in range(6):
         moved = journey(TALKS[-1](), seed)
+        resumed += moved.program.resumed
         said |= {message.model for message in moved.log}
         marked |= {(mark.owner, mark.what) for mark in moved.marks}
 
     assert said >= {wire_of(vendor).name for vendor in PARTIES}
     for vendor in PARTIES:
+        if not wire_of(vendor).rules.keeps_thinking:
+            continue
         kept = ["thought"] * vendor.thinks + ["proof"] * vendor.proves
         assert {(wire_of(vendor).name, what) for what in kept} <= marked
     assert len({owner for owner, what in marked if what == "search"}) > 2
+    assert resumed

@@ -49,18 +49,23 @@ class Address:
     @property
     def is_loopback(self) -> bool:
         """Whether it is this machine."""
-        if self.host == "localhost" or self.host.endswith(".localhost"):
-            return True
-        try:
-            return ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
     def __str__(self) -> str:
         return self._base
 
     def __repr__(self) -> str:
         return f"<Address {self._base}>"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _basic(name: str | None, password: str | None) -> Secret | None:

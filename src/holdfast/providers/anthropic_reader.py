@@ -39,6 +39,7 @@ _STOPS = {
     "stop_sequence": Stop.STOP,
     "tool_use": Stop.TOOL_USE,
     "max_tokens": Stop.MAX_TOKENS,
+    "model_context_window_exceeded": Stop.MAX_TOKENS,
     "refusal": Stop.SAFETY,
 }
 _CANONICAL = ("text", "thinking", "redacted_thinking", "tool_use")

@@ -137,7 +137,7 @@ class Provider(ABC):
     def preflight(
         self,
         messages: Sequence[Message],
-        system: str | None = None,
+        system_instruction: str | None = None,
         tools: Sequence[Tool] | None = None,
     ) -> "Preflight":
         """What this model would be given of a conversation, told beforehand; nothing is sent.
@@ -147,7 +147,7 @@ class Provider(ABC):
         """
         from holdfast.providers.preflight import preflight
 
-        return preflight(self, messages, system, tools)
+        return preflight(self, messages, system_instruction, tools)
 
     async def count_tokens(
         self,

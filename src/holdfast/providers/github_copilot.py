@@ -98,6 +98,10 @@ class CopilotProvider(GitHub):
             why = f"GitHub gives no token for Copilot ({error.detail}): sign in to Copilot again"
             raise AuthError(why, self.vendor, error.status, error.request_id) from error
 
+    @property
+    def way_to_a_key(self) -> str:
+        return f"sign in to Copilot again: pass token_file=, or set {FILE_VARIABLE}"
+
     # The models
 
     @property

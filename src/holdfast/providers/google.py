@@ -70,7 +70,10 @@ class GoogleWire(Wire):
         self._generation = generation(model)
         is_signed = self._generation >= _SIGNED
         self.fragments = Fragments(
-            self.name, RULES.vendor, is_signed=is_signed, reads_media=is_signed
+            *(self.name, RULES.vendor),
+            is_signed=is_signed,
+            reads_media=is_signed,
+            reads_addresses=self._is_vertex,
         )
         self.rules = RULES._replace(detaches=self.fragments.detaches)
 

@@ -13,8 +13,9 @@ A call that the model only thought of (`extra["thought"]`) and did not sign cann
 is left out, with its result.
 
 Media in a result stand inside it, where the model reads them there (Gemini 3, for the types
-that are published): the response names each by `{"$ref": name}`. Other media follow the last result
-of the step, each behind a line with its name, and the response has the bare name.
+that are published; an address at Vertex alone): the response names each by `{"$ref": name}`. Other
+media follow the last result of the step, each behind a line with its name, and the response has the
+bare name.
 """
 
 from collections.abc import Iterable, Sequence
@@ -128,14 +129,24 @@ def _and(joined: _Joined, fragments: Sequence[Fragment]) -> _Joined:
 class Fragments:
     """Makes the fragments for one model (`name` is "vendor:model").
 
-    `is_signed` and `reads_media` say whether it wants signatures, and media in responses.
+    `is_signed` and `reads_media` say whether it wants signatures, and media in responses;
+    `reads_addresses` whether these media may be an address.
     """
 
-    def __init__(self, name: str, vendor: str, *, is_signed: bool, reads_media: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        vendor: str,
+        *,
+        is_signed: bool,
+        reads_media: bool,
+        reads_addresses: bool = False,
+    ) -> None:
         self._name = name
         self._vendor = vendor
         self._is_signed = is_signed
         self._reads_media = reads_media
+        self._reads_addresses = reads_addresses
 
     def of(self, message: Message) -> Fragment:
         role = message.role
@@ -253,8 +264,8 @@ class Fragments:
             elif isinstance(part, Media) and (found := google_media.source(part)):
                 label = _label(part, len(refs) + 1)
                 if self._is_read(found):
-                    inline = found.wire["inlineData"]
-                    inside.append({"inlineData": {**inline, "displayName": label}})
+                    ((kind, fields),) = found.wire.items()
+                    inside.append({kind: {**fields, "displayName": label}})
                     refs.append({"$ref": label})
                 else:
                     behind += [_text(MEDIA_OF.format(label=label, name=name)), _encode(found.wire)]
@@ -267,7 +278,8 @@ class Fragments:
     def _is_read(self, found: google_media.Source) -> bool:
         """Whether the model reads this inside a response."""
         is_of_type = found.media_type in google_media.RESPONSE_TYPES
-        return self._reads_media and is_of_type and bool(found.data)
+        is_there = bool(found.data) or (self._reads_addresses and found.url is not None)
+        return self._reads_media and is_of_type and is_there
 
     def detaches(self, part: Media) -> bool:
         """For `Rules.detaches`."""
@@ -281,8 +293,11 @@ def _text(words: str) -> bytes:
 
 def _response(words: str | None, is_error: bool, refs: Sequence[Any] = ()) -> bytes:
     """The object that a function gave back: its own, or its words inside one."""
-    if words and not is_error and not refs and (whole := google_arguments.as_object(words)):
-        return whole
+    if words and not is_error and (whole := google_arguments.as_object(words)):
+        if not refs:
+            return whole
+        if b'"media":' not in whole:  # its own, with the media beside what it says
+            return whole[:-1] + b"," * (whole != b"{}") + b'"media":' + _encode(refs) + b"}"
     found: dict[str, Any] = {}
     if words is not None:
         found["error" if is_error else "result"] = words

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from holdfast.cancel import CancelToken
-from holdfast.errors import AuthError, InvalidInput
+from holdfast.errors import AuthError, InvalidInput, InvalidRequest, ProviderError
 from holdfast.providers import pipe
 from holdfast.providers.address import Address
 from holdfast.providers.attempts import Attempt, Attempts, FixedAttempts, Outgoing, SameAttempts
@@ -79,7 +79,6 @@ class HttpProvider(WireProvider):
         self._pipe = pipe.Pipe(
             client=client,
             proxy=checked_proxy(proxy),
-            is_direct=self.is_direct,
             timeouts=pipe.Timeouts.of(timeout),
             size_max=checked_count("size_max", size_max),
         )
@@ -106,11 +105,6 @@ class HttpProvider(WireProvider):
         """Where the environment may have the key; the first that is set holds it."""
         return self.key_variables
 
-    @property
-    def is_direct(self) -> bool:
-        """Whether proxies of the environment are not for it."""
-        return False
-
     async def ready(self) -> None:
         """Have what a request needs; called before each. The address may change here."""
         return
@@ -135,6 +129,14 @@ class HttpProvider(WireProvider):
     def next_page(self, document: Object) -> str | None:  # noqa: ARG002 - others look at it
         """The path of the list of models from here on; None at the end."""
         return None
+
+    def explain(self, error: ProviderError) -> None:
+        if error.status is None:
+            return
+        if isinstance(error, AuthError):
+            error.way_out = f"{AuthError.way_out}; for another one, {self.way_to_a_key}"
+        elif isinstance(error, InvalidRequest) and _is_about_the_model(error):
+            error.way_out = _OTHER_MODEL.format(model=self.model)
 
     # The promise
 
@@ -272,6 +274,17 @@ class HttpProvider(WireProvider):
 
 
 _PAGES_MAX = 100
+_NOT_FOUND = 404
+_OTHER_MODEL = "look for {model!r} in what list_models() tells, and check the address"
+_NO_MODEL = re.compile(
+    r"\bmodels?\b.{0,200}\b(not exist|not found|not a valid|not available|no longer)\b"
+    r"|\b(unknown|invalid|no such)\s+model\b",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def _is_about_the_model(error: InvalidRequest) -> bool:
+    return error.status == _NOT_FOUND or _NO_MODEL.search(error.detail) is not None
 
 
 def address_of(kind: type[HttpProvider], base_url: str | None) -> Address:

@@ -80,10 +80,6 @@ class OllamaProvider(HttpProvider):
     # What this vendor says otherwise
 
     @property
-    def is_direct(self) -> bool:
-        return self.address.is_loopback
-
-    @property
     def context_limit(self) -> int:
         wanted = self._context_limit or self._window or CONTEXT
         return wanted if self._window is None else min(wanted, self._window)
@@ -96,6 +92,7 @@ class OllamaProvider(HttpProvider):
         return server.name_of(listed)
 
     def explain(self, error: ProviderError) -> None:
+        super().explain(error)
         error.way_out = server.way_out(error, self.model) or error.way_out
 
     async def verify(self) -> None:

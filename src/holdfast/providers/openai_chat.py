@@ -199,7 +199,7 @@ class OpenAIChatWire(Wire):
         if isinstance(content, tuple):
             if refused := [p.text for p in content if type(p) is Text and p.extra.get("refusal")]:
                 made["refusal"] = "".join(refused)
-            if self.dialect.thinking == "always" or calls:
+            if self.dialect.thinking == "always" or (calls and self.rules.keeps_thinking):
                 _put_thinking(made, content)
             if (signature := _signature(content)) is not None:
                 made["extra_content"] = {"google": {"thought_signature": signature}}
@@ -252,6 +252,10 @@ def _signature(content: Iterable[Part]) -> str | None:
 def _put_thinking(made: Object, content: Iterable[Part]) -> None:
     details: list[Object] = []
     for part in content:
+        if type(part) is Opaque and isinstance(
+            given := part.data.get("reasoning_details"), Sequence
+        ):
+            details += given  # somebody kept them as they came
         if type(part) is not Thinking:
             continue
         field, detail = part.extra.get("field"), part.extra.get("detail")

@@ -64,13 +64,16 @@ class Calls:
                 self._add(call, said)
 
     def _read_piece(self, piece: Object, call: _Open | None) -> None:
-        kind = "custom" if piece.get("type") == "custom" else "function"
+        is_custom = piece.get("type") == "custom" or (
+            piece.get("custom") and "function" not in piece
+        )
+        kind = "custom" if is_custom else "function"
         inner = fields.object_of(piece, kind)
         found = self._find(piece, inner, call)
-        said = inner.get("input" if kind == "custom" else "arguments")
+        said = inner.get("input" if is_custom else "arguments")
         if said is not None:
             self._add(found, said)
-        if kind == "custom":
+        if is_custom:
             found.extra["type"] = "custom"
         if "extra_content" in piece:
             found.signature = signature_of(piece["extra_content"]) or found.signature
@@ -107,7 +110,7 @@ class Calls:
 
     def _without_index(self, id: str, name: str) -> _Open | None:
         for call in self._open:
-            if id and call.id == id:
+            if id and call.id == id and not (name and call.is_whole):
                 return call
         return None if id or name else self._last
 

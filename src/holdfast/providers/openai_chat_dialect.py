@@ -51,6 +51,7 @@ class Dialect(NamedTuple):
     has_parts         takes a list of texts; others take one text
     has_images        takes pictures
     has_files         takes documents and sound
+    has_file_urls     takes the address of a document
     has_names         takes the names of participants
     has_cache_key     takes `prompt_cache_key`
     has_system_role   takes system messages behind the first one
@@ -74,6 +75,7 @@ class Dialect(NamedTuple):
     has_parts: bool = True
     has_images: bool = True
     has_files: bool = False
+    has_file_urls: bool = False
     has_names: bool = False
     has_cache_key: bool = False
     has_system_role: bool = True
@@ -99,6 +101,7 @@ OPENAI = AZURE._replace(has_cache_key=True)
 GITHUB = AZURE._replace(max_tokens="max_tokens", has_parts=False, has_files=False, has_names=False)
 COPILOT = GITHUB._replace(thinking="always", joins_choices=True)
 ROUTER = Dialect(effort="reasoning", has_files=True, has_names=True)
+OPENROUTER = ROUTER._replace(has_file_urls=True)
 DEEPSEEK = Dialect(
     thinking="calls",  # its older models refuse it elsewhere, its newer ones miss it there
     no_thinking="",
@@ -133,7 +136,7 @@ HOSTS: dict[str, Dialect] = {
     "models.github.ai": GITHUB,
     "models.inference.ai.azure.com": GITHUB,
     "githubcopilot.com": COPILOT,
-    "openrouter.ai": ROUTER,
+    "openrouter.ai": OPENROUTER,
     "ai-gateway.vercel.sh": ROUTER,
     "snowflakecomputing.com": ROUTER._replace(has_files=False, ends="usage"),
     "api.deepseek.com": DEEPSEEK,

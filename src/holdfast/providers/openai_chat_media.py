@@ -4,7 +4,8 @@
 |-------|-----------------------------------------------------------------------------------|
 | Image | `image_url`: its address, or its bytes in a data URL (png, jpeg, gif, webp)       |
 | Audio | `input_audio`: its bytes (wav, mp3)                                               |
-| File  | `file`: the bytes of a PDF; any other document that is text goes as text          |
+| File  | `file`: the bytes of a PDF, at OpenRouter also its address; any other document    |
+|       | that is text goes as text                                                         |
 
 Only the user shows media. A tool's message takes text alone, so what a tool gave back goes into a
 user's message behind the results (see `openai_chat`).
@@ -125,10 +126,13 @@ def _file(file: File, dialect: Dialect) -> Object | None:
     if (words := text_of(file)) is not None:
         return {"type": "text", "text": words}
     kind = media_type(file)
-    if not (dialect.has_files and file.data and kind == PDF):
+    if dialect.has_file_urls and file.url and _WEB.match(file.url) and kind in (None, PDF):
+        data = file.url
+    elif dialect.has_files and file.data and kind == PDF:
+        data = _data_url(PDF, file.data)
+    else:
         return None
-    name = file.name or "document.pdf"
-    return {"type": "file", "file": {"filename": name, "file_data": _data_url(PDF, file.data)}}
+    return {"type": "file", "file": {"filename": file.name or "document.pdf", "file_data": data}}
 
 
 def _data_url(kind: str | None, data: bytes | None) -> str:

@@ -98,9 +98,12 @@ class ChatReader(Reader):
         choices = fields.objects_of(body, "choices")
         if not choices:
             raise ProtocolError("the answer has no choices")
-        self._read_choice(choices[0])
+        first = next((each for each in choices if not each.get("index")), choices[0])
+        self._read_choice(first)
         others = []
-        for choice in choices[1:]:
+        for choice in choices:
+            if choice is first:
+                continue
             if self._is_joined(choice):
                 self._read_choice(choice)
             else:

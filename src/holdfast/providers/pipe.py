@@ -14,15 +14,20 @@ A redirect is never followed: the credentials would go where nobody sent them. A
 the event loop that it was first used in. The pipe opens one for each loop that asks, so a provider
 can be used in one `asyncio.run` after the other; a client that the caller brought along is used in
 one loop, is not closed here, and anything else is InvalidInput.
+
+This machine is asked directly, whatever proxies the environment has: no other could reach it.
 """
 
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
 from holdfast.errors import ConnectionFailed, InvalidInput, ProtocolError, ProviderError
+from holdfast.providers.address import is_loopback
 from holdfast.providers.credentials import Headers, Secret
 from holdfast.providers.refusals import read as read_refusal
 
@@ -81,14 +86,13 @@ class Request(NamedTuple):
 
 class Pipe:
     """Sends requests. `client` is the caller's own; else one is made, with this `proxy`, or with
-    those of the environment unless it `is_direct`."""
+    those of the environment."""
 
     def __init__(
         self,
         *,
         client: "httpx2.AsyncClient | None" = None,
         proxy: Secret | None = None,
-        is_direct: bool = False,
         timeouts: Timeouts | None = None,
         size_max: int = SIZE_MAX,
     ) -> None:
@@ -96,8 +100,7 @@ class Pipe:
         self.size_max = size_max
         self._own = client
         self._proxy = proxy
-        self._is_direct = is_direct
-        self._clients: dict[asyncio.AbstractEventLoop, httpx2.AsyncClient] = {}
+        self._clients: dict[tuple[asyncio.AbstractEventLoop, _Way], httpx2.AsyncClient] = {}
 
     async def send(self, request: Request) -> "Reply":
         """The service's answer, of which the head has come."""
@@ -105,7 +108,7 @@ class Pipe:
 
         from holdfast.providers.pipe_errors import failed
 
-        client = self._client()
+        client = self._client(request.url)
         limits = self.timeouts
         waits = httpx2.Timeout(limits.idle, connect=limits.connect, pool=limits.connect)
         try:
@@ -128,25 +131,28 @@ class Pipe:
 
         if self._own is not None:
             return
-        client = self._clients.pop(asyncio.get_running_loop(), None)
+        loop = asyncio.get_running_loop()
+        found = [self._clients.pop((loop, way), None) for way in _Way]
         self._forget_closed_loops()
-        if client is not None:
+        for client in filter(None, found):
             await client.aclose()
 
-    def _client(self) -> "httpx2.AsyncClient":
+    def _client(self, url: str) -> "httpx2.AsyncClient":
         import asyncio
 
+        is_bound = self._own is not None or self._proxy is not None
+        way = _Way.AS_TOLD if is_bound else _way(url)
         loop = asyncio.get_running_loop()
-        client = self._clients.get(loop)
+        client = self._clients.get((loop, way))
         if client is None:
             self._forget_closed_loops()
-            client = self._opened() if self._own is None else self._lent()
-            self._clients[loop] = client
+            client = self._opened(way) if self._own is None else self._lent()
+            self._clients[loop, way] = client
         if client.is_closed:
             raise InvalidInput("client", "is closed: pass one that is open")
         return client
 
-    def _opened(self) -> "httpx2.AsyncClient":
+    def _opened(self, way: "_Way") -> "httpx2.AsyncClient":
         import httpx2
 
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=IDLE_CONNECTIONS_MAX)
@@ -155,8 +161,8 @@ class Pipe:
             return httpx2.AsyncClient(
                 proxy=proxy,
                 limits=limits,
-                trust_env=not self._is_direct,
-                verify=_certificates(not self._is_direct),
+                trust_env=way is _Way.AS_TOLD,
+                verify=_certificates(way is not _Way.PLAIN),
             )
         except (ValueError, ImportError, httpx2.InvalidURL):
             # Not with the cause: its words may hold the password in the address.
@@ -175,8 +181,25 @@ class Pipe:
     def _forget_closed_loops(self) -> None:
         """Their connections went with them. A lent client stays with its first loop for good."""
         if self._own is None:
-            for loop in [loop for loop in tuple(self._clients) if loop.is_closed()]:
-                self._clients.pop(loop, None)  # in place: a thread may add its own meanwhile
+            for key in [key for key in tuple(self._clients) if key[0].is_closed()]:
+                self._clients.pop(key, None)  # in place: a thread may add its own meanwhile
+
+
+class _Way(Enum):
+    """How an address is reached: as the caller or the environment says, or, if it is this machine,
+    directly; `PLAIN` without certificates, so that nothing of the environment can be in the way."""
+
+    AS_TOLD = "as told"
+    DIRECT = "direct"
+    PLAIN = "plain"
+
+
+@lru_cache(maxsize=256)
+def _way(url: str) -> _Way:
+    parts = urlsplit(url)
+    if not is_loopback(parts.hostname or ""):
+        return _Way.AS_TOLD
+    return _Way.PLAIN if parts.scheme == "http" else _Way.DIRECT
 
 
 def _certificates(trust_env: bool) -> "ssl.SSLContext":

@@ -134,13 +134,13 @@ class Preflight(NamedTuple):
 def preflight(
     provider: "Provider",
     messages: Sequence[Message],
-    system: str | None = None,
+    system_instruction: str | None = None,
     tools: Sequence[Tool] | None = None,
 ) -> Preflight:
     """What the model of `provider` would be given of these messages."""
     known, tools = model_of(provider.vendor, provider.model), tuple(tools or ())
     shown = as_shown(messages)
-    seen = _seen(provider, shown, system, tools)
+    seen = _seen(provider, shown, system_instruction, tools)
     size = _size(seen, known)
     source = _source(shown)
     new = size.behind(_own_from(shown, provider.name)) if source == provider.name else size.all
@@ -156,7 +156,9 @@ def preflight(
         tools=FrozenDict({ours: theirs for theirs, ours in seen.names.items()}),
         tokens=size.all,
         margin=ceil(size.all * counter(known.family).error),
-        source_tokens=None if source is None else _tokens_by(source, shown, system, tools),
+        source_tokens=None
+        if source is None
+        else _tokens_by(source, shown, system_instruction, tools),
         room=Budget().room(limits.context, limits.output, known.prompt),
         largest=size.largest,
         cache_tokens=cached,

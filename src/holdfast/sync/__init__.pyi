@@ -749,7 +749,7 @@ class Provider:
         """
         ...
 
-    def preflight(self, messages: Sequence[Message], system: str | None=None, tools: Sequence[Tool] | None=None) -> Preflight:
+    def preflight(self, messages: Sequence[Message], system_instruction: str | None=None, tools: Sequence[Tool] | None=None) -> Preflight:
         """What this model would be given of a conversation, told beforehand; nothing is sent.
 
         What has to be dropped, converted, renamed or mended for it, how many tokens that is, what

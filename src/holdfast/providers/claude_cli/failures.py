@@ -15,9 +15,9 @@ _RESETS = re.compile(r"usage limit reached\|(\d{10})\b")
 _UNKNOWN_SESSION = "No conversation found with session ID"
 
 
-def is_lost(error: InvalidRequest) -> bool:
+def is_lost_session(error: ProviderError) -> bool:
     """Whether the program does not know the session any more that it was to go on with."""
-    return _UNKNOWN_SESSION in error.detail
+    return isinstance(error, InvalidRequest) and _UNKNOWN_SESSION in error.detail
 
 
 def of_result(line: Object, request_id: str | None, resets_at_s: Any) -> ProviderError:

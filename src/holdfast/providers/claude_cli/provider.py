@@ -12,7 +12,13 @@ from contextlib import nullcontext
 from typing import Any, Self
 
 from holdfast.cancel import CancelToken
-from holdfast.errors import AuthError, InvalidInput, InvalidRequest
+from holdfast.errors import (
+    AuthError,
+    ConnectionFailed,
+    InvalidInput,
+    InvalidRequest,
+    ProviderError,
+)
 from holdfast.providers import pipe
 from holdfast.providers.attempts import Attempt, FixedAttempts
 from holdfast.providers.base import Callbacks, Response
@@ -26,7 +32,7 @@ from holdfast.providers.claude_cli.command import (
     checked_texts,
     environment,
 )
-from holdfast.providers.claude_cli.failures import is_lost
+from holdfast.providers.claude_cli.failures import is_lost_session
 from holdfast.providers.claude_cli.pipe import Program, Question
 from holdfast.providers.claude_cli.sessions import Seen, Sessions
 from holdfast.providers.claude_cli.wire import ClaudeCliWire, Mode
@@ -126,6 +132,15 @@ class ClaudeCliProvider(WireProvider):
                 raise InvalidInput(f"option {name!r:.80}", f"is unknown here: there are {listed}")
         return cls(ClaudeCliWire(model, mode=mode), **options)
 
+    def explain(self, error: ProviderError) -> None:
+        program = self._program.name
+        if isinstance(error, AuthError):
+            error.way_out = f"start {program} once and log in, or pass api_key="
+        elif isinstance(error, ConnectionFailed):
+            error.way_out = f"see what `{program} --print hello` says here, then try again"
+        elif isinstance(error, InvalidRequest) and "model" in error.detail:
+            error.way_out = f"name another model: {', '.join(ALIASES)}, or a full name"
+
     async def answered(
         self,
         ask: Ask,
@@ -149,7 +164,7 @@ class ClaudeCliProvider(WireProvider):
         try:
             response = await answer(seen)
         except InvalidRequest as error:
-            if not is_lost(error):
+            if seen is None or not is_lost_session(error):
                 raise
             response = await answer(None)
         session = response.extra.get("session_id")

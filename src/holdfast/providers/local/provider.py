@@ -64,10 +64,6 @@ class LocalProvider(HttpProvider):
         self._on_progress = on_progress
         return self
 
-    @property
-    def is_direct(self) -> bool:
-        return True  # a proxy could not reach it
-
     async def ready(self) -> None:
         """Have the weights, and the server up."""
         if self._server is None:

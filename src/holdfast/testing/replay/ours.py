@@ -34,6 +34,7 @@ from holdfast.testing.replay.recordings import (
     OLLAMA,
     OPENAI_CHAT,
     OPENAI_RESPONSES,
+    VERTEX,
     Exchange,
 )
 
@@ -110,7 +111,9 @@ WIRES: Mapping[str, Callable[[str, str, bool], Wire]] = {
     # As recorded: nobody told the program to leave its tools alone.
     CLAUDE_CLI: lambda _service, model, _is_lenient: ClaudeCliWire(model, mode="delegated"),
     CODE_ASSIST: lambda _service, model, _is_lenient: CodeAssistWire(model),
-    GOOGLE: lambda _service, model, _is_lenient: GoogleWire(model),
+    GOOGLE: lambda service, model, _is_lenient: GoogleWire(
+        model, project="ours" if service == VERTEX else None
+    ),
     OLLAMA: lambda _service, model, _is_lenient: OllamaWire(model),
     OPENAI_CHAT: lambda service, model, _: OpenAIChatWire(model, dialect=dialect(service)),
     OPENAI_RESPONSES: lambda _, model, is_lenient: OpenAIResponsesWire(

@@ -46,6 +46,8 @@ _WIRE_OF = {
     "ollama-generate": OLLAMA,
     "claude-cli-stream-json": CLAUDE_CLI,
 }
+VERTEX = "vertex"
+_AT_VERTEX = "-vertex"
 NOT_BUILT = "not built yet"
 NO_CALL = "not a model call"
 
@@ -161,12 +163,12 @@ def _exchange(
         if str(name).lower() not in _OF_CONNECTION
     }
     api = each.get("api") or raw.get("api") or ""
-    wire = _WIRE_OF.get(api.removesuffix("-vertex"))
+    wire = _WIRE_OF.get(api.removesuffix(_AT_VERTEX))
     return Exchange(
         file=file,
         number=number,
         provider=raw["provider"],
-        service=raw.get("service") or raw["provider"],
+        service=VERTEX if api.endswith(_AT_VERTEX) else raw.get("service") or raw["provider"],
         api=api,
         wire=wire,
         why_not=_why_not(raw["provider"], api, wire),

@@ -119,11 +119,34 @@ def _result(raw: dict[str, Any], open_calls: list[ToolCall], model: str) -> Mess
     match = next((c for c in open_calls if (c.id == id if id else c.name == name)), None)
     if match is not None:
         open_calls.remove(match)
-    said = unwrapped(raw.get("response"))
-    inside = [_part(part, model) for part in raw.get("parts") or ()]
+    media = raw.get("parts") or ()
+    said = unwrapped(_without_references(raw.get("response"), {_label(each) for each in media}))
+    inside = [_part(part, model) for part in media]
     content = (Text(said), *inside) if inside else said
     call_id = id or (match.id if match else f"{NO_ID}{name}")
     return Message.tool(content, call_id, name=name)
+
+
+def _label(part: dict[str, Any]) -> str | None:
+    """The name of a part of a result, by which its response may speak of it."""
+    data = part.get("inlineData") or part.get("fileData") or {}
+    return data.get("displayName")
+
+
+def _without_references(said: Any, labels: set[str | None]) -> Any:
+    """A response without `{"$ref": name}` where the part of that name follows: it says no more.
+
+    None in the place of what says nothing else.
+    """
+    if isinstance(said, dict):
+        if said.get("$ref") in labels and len(said) == 1:
+            return None
+        kept = {key: _without_references(each, labels) for key, each in said.items()}
+        return {key: each for key, each in kept.items() if said[key] is None or each is not None}
+    if isinstance(said, list):
+        left = [_without_references(each, labels) for each in said]
+        return left if not said or any(each is not None for each in left) else None
+    return said
 
 
 def unwrapped(response: Any) -> str:
@@ -161,7 +184,7 @@ def _part(part: dict[str, Any], model: str) -> Part:
             return Thinking(part["text"], signature)
         return Text(part["text"], FrozenDict({"signature": signature}) if signature else EMPTY)
     inline, file = part.get("inlineData"), part.get("fileData")
-    if inline and not signature and "videoMetadata" not in part:
+    if inline and not (signature or part.get("thought") or "videoMetadata" in part):
         return media(inline.get("data"), inline.get("mimeType"), inline.get("displayName"))
     if file and "videoMetadata" not in part:
         return File(url=file["fileUri"], media_type=file.get("mimeType"))

@@ -107,7 +107,7 @@ def _of_parts(parts: list[dict[str, Any]]) -> Reading:
                 thinking += part["text"]
             else:
                 text += part["text"]
-        elif inline := inner(part, "inlineData"):
+        elif (inline := inner(part, "inlineData")) and not part.get("thought"):
             media.append(_digest(string(inline.get("data"))))
         elif set(part) - {"thoughtSignature", "thought"}:
             blocks.append(part)

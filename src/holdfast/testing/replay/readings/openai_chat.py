@@ -28,11 +28,11 @@ from holdfast.testing.replay.readings.base import (
 from holdfast.usage import Usage
 
 STOPS = {
-    "stop": "stop",
-    "tool_calls": "tool_use",
-    "function_call": "tool_use",
-    "length": "max_tokens",
-    "content_filter": "safety",
+    **dict.fromkeys(("stop", "end_turn", "stop_sequence", "eos"), "stop"),
+    **dict.fromkeys(("tool_calls", "function_call", "tool_use"), "tool_use"),
+    **dict.fromkeys(("length", "max_tokens", "model_length"), "max_tokens"),
+    **dict.fromkeys(("content_filter", "safety", "sensitive"), "safety"),
+    "network_error": "error",
 }
 
 
@@ -77,7 +77,7 @@ def _stream(chunks: list[dict[str, Any]], is_done: bool) -> Reading:
 
 
 def _extend(message: dict[str, Any], delta: dict[str, Any]) -> None:
-    message["texts"].append(delta.get("content"))
+    message["texts"] += [delta.get("content"), _spoken(delta)]
     message["thinking"].append(delta)
     message["details"] += objects(delta.get("reasoning_details"))
     for name in ("thought_signature", "extra_content"):
@@ -124,11 +124,11 @@ def _reading(
     body: dict[str, Any], message: dict[str, Any], reason: Any, *, is_complete: bool
 ) -> Reading:
     deltas = message.get("thinking", [message])
-    contents = message.get("texts", [message.get("content")])
+    contents = message.get("texts", [message.get("content"), _spoken(message)])
     calls = _calls(message)
     details = message.get("details") or objects(message.get("reasoning_details"))
     usage, outputs_also = _usage(inner(body, "usage") or inner(body, "x_groq", "usage"))
-    stop = STOPS.get(reason, reason) if isinstance(reason, str) and reason else "unknown"
+    stop = _stop(reason, declined=bool(string(message.get("refusal"))))
     return Reading(
         id=body.get("id"),
         text="".join(map(_text, contents)),
@@ -144,11 +144,23 @@ def _reading(
     )
 
 
+def _stop(reason: Any, *, declined: bool) -> str:
+    if not isinstance(reason, str) or not reason:
+        return "unknown"
+    stop = STOPS.get(reason) or STOPS.get(reason.lower(), reason)
+    return "safety" if declined and stop == "stop" else stop
+
+
 def _text(content: Any) -> str:
     parts = objects(content)
     return string(content) + "".join(
         string(part.get("text")) for part in parts if part.get("type") in ("text", "output_text")
     )
+
+
+def _spoken(message: dict[str, Any]) -> str:
+    """The words of what is said aloud."""
+    return string(inner(message, "audio").get("transcript"))
 
 
 def _thinking_parts(content: Any) -> str:
@@ -159,7 +171,7 @@ def _thinking_parts(content: Any) -> str:
 
 def _thinking(message: dict[str, Any]) -> str:
     """The same words may stand in several fields; the first that has some is taken."""
-    for name in ("reasoning_content", "reasoning"):
+    for name in ("reasoning_content", "reasoning", "reasoning_text"):
         if string(message.get(name)):
             return string(message[name])
     details = objects(message.get("reasoning_details"))
@@ -206,7 +218,9 @@ def _usage(raw: dict[str, Any]) -> tuple[Usage, tuple[int, ...]]:
     usage = Usage(
         input=prompt,
         output=written,
-        cache_read=first_count(*cached, raw.get("cached_tokens")),
+        cache_read=first_count(
+            *cached, raw.get("cached_tokens"), raw.get("cache_read_input_tokens")
+        ),
         cache_write=first_count(
             details.get("cache_write_tokens"), raw.get("cache_creation_input_tokens")
         ),

@@ -111,8 +111,12 @@ def _reading(
     # xAI's own tools are named in items with which others ask their caller to run something.
     is_xai = string(response.get("model")).startswith("grok")
     canonical = CANONICAL[:-1] if is_xai else CANONICAL
-    calls = tuple(_call(item) for item in items if item.get("type") in canonical[2:])
+    # What was cut off in the middle of its arguments is no call.
+    called = [item for item in items if item.get("type") in canonical[2:]]
+    calls = tuple(_call(item) for item in called if item.get("status") != "incomplete")
     stop, also = _stop(response, bool(calls))
+    if stop == "stop" and any(part.get("type") == "refusal" for part in said):
+        stop = "safety"
     return Reading(
         id=response.get("id"),
         text="".join(string(p.get("text")) for p in said if p.get("type") == "output_text"),
