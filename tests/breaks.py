@@ -776,7 +776,7 @@ BREAKS = {
     ),
     "S2-5": Break(
         f"{SRC}/providers/pipe.py",
-        "            self._clients[loop] = client",
+        "            self._clients[loop, way] = client",
         "            pass",
         "every call opens a client of its own",
     ),

@@ -504,7 +504,7 @@ def waiting(session):
     """The calls that wait for an answer."""
     from holdfast.steps.standing import standing
 
-    return [call.id for call in standing(session._talk.turn()).waiting]
+    return [call.id for call in standing(session._bench.talk.turn()).waiting]
 
 
 def settled(examples, steps, **options):

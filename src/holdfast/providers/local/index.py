@@ -8,9 +8,11 @@ import asyncio
 import importlib.util
 import os
 import re
+import stat
 import sys
 import sysconfig
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from holdfast.errors import ConnectionFailed, InvalidInput, ProtocolError, StoreFull
@@ -112,12 +114,11 @@ def _wheel(folder: Path, what: str) -> Path:
 def _come(folder: Path, log: Path) -> int:
     """The size of the largest file so far: pip copies the whole one at last."""
     sizes = [0]
-    for path in folder.rglob("*"):
-        try:
-            if path.is_file() and path != log:
-                sizes.append(path.stat().st_size)
-        except OSError:  # pip has just moved it
-            continue
+    for place, _, names in os.walk(folder):  # which passes over a folder that has just gone
+        for path in (Path(place, name) for name in names):
+            with suppress(OSError):  # pip has just moved it
+                if path != log and stat.S_ISREG((there := path.lstat()).st_mode):
+                    sizes.append(there.st_size)
     return max(sizes)
 
 

@@ -120,7 +120,8 @@ def _result(raw: dict[str, Any], open_calls: list[ToolCall], model: str) -> Mess
     if match is not None:
         open_calls.remove(match)
     media = raw.get("parts") or ()
-    said = unwrapped(_without_references(raw.get("response"), {_label(each) for each in media}))
+    labels = {label for each in media if (label := _label(each)) is not None}
+    said = unwrapped(_without_references(raw.get("response"), labels))
     inside = [_part(part, model) for part in media]
     content = (Text(said), *inside) if inside else said
     call_id = id or (match.id if match else f"{NO_ID}{name}")
@@ -133,7 +134,7 @@ def _label(part: dict[str, Any]) -> str | None:
     return data.get("displayName")
 
 
-def _without_references(said: Any, labels: set[str | None]) -> Any:
+def _without_references(said: Any, labels: set[str]) -> Any:
     """A response without `{"$ref": name}` where the part of that name follows: it says no more.
 
     None in the place of what says nothing else.
