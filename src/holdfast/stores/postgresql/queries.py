@@ -1,4 +1,4 @@
-"""Every statement that the PostgreSQL store runs, as written; group commit has its own (`batch.py`).
+"""Every statement of the PostgreSQL store, as it is written; group commit has its own (`batch.py`).
 
 Nothing imports this module while a program runs. Its constants and those of `tables.py` are
 compiled once for all: after a change, `python tests/postgresql_statements.py` makes `statements.py`
