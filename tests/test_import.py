@@ -114,6 +114,15 @@ def test_the_sqlite_store_needs_no_dependency_but_msgspec(tmp_path):
     assert third_party(modules) <= third_party(loaded("import msgspec"))
 
 
+def test_the_postgresql_store_compiles_no_statements():
+    """They are texts, made of its tables and queries once for all."""
+    modules = loaded("import holdfast.stores.postgresql.store")
+
+    assert "holdfast.stores.postgresql.statements" in modules
+    sources = ("postgresql.tables", "postgresql.queries", "schema", "compiled")
+    assert not {f"holdfast.stores.{name}" for name in sources} & modules
+
+
 def test_the_probe_sees_what_is_loaded():
     """The tests above would pass in vain if it did not."""
     modules = loaded("import asyncio, msgspec")
