@@ -652,8 +652,8 @@ BREAKS = {
         "an operation has another name",
     ),
     "S1-34": Break(
-        f"{SRC}/stores/sqlite/tables.py",
-        '    UniqueConstraint("tenant", "key"),\n',
+        f"{SRC}/stores/sqlite/statements.py",
+        "        '\\tUNIQUE (tenant, \"key\"), \\n'\n",
         "",
         "a key is not unique in the file",
     ),
@@ -707,9 +707,10 @@ BREAKS = {
         "the words are others",
     ),
     "S1-44": Break(
-        f"{SRC}/stores/sqlite/tables.py",
-        "sessions.c.updated.desc(), sessions.c.number.desc()",
-        "sessions.c.number.desc()",
+        f"{SRC}/stores/sqlite/statements.py",
+        'tenant = ? AND (sessions.updated, sessions.number) < (?, ?) ORDER BY "\n'
+        '        "sessions.updated DESC, ',
+        'tenant = ? AND (sessions.updated, sessions.number) < (?, ?) ORDER BY "\n        "',
         "a list goes by creation",
     ),
     "S1-45": Break(

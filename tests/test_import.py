@@ -14,6 +14,28 @@ import holdfast
 
 TOUCH_ALL = "import holdfast\nfor name in holdfast.__all__:\n    getattr(holdfast, name)"
 
+USE_SQLITE = """
+import asyncio, holdfast
+
+async def begin():
+    async with holdfast.open({url!r}) as sessions:
+        session = await sessions.get_or_create("cli:direct")
+        await session.append(holdfast.Message.user("Hello, I am Ada."), once="hello")
+
+async def go_on():
+    async with holdfast.open({url!r}) as sessions:
+        session = await sessions.get("cli:direct", load="all")
+        assert [each.text for each in session.messages] == ["Hello, I am Ada."]
+        assert len((await sessions.list()).items) == len((await sessions.search("Ada")).items) == 1
+        await session.erase(session.messages[0])
+        await sessions.expire()
+        await sessions.backup({copy!r})
+        await sessions.delete("cli:direct")
+
+asyncio.run(begin())
+asyncio.run(go_on())
+"""
+
 
 def loaded(code):
     """Return the names of the modules that `code` adds in a fresh interpreter."""
@@ -63,9 +85,7 @@ def test_values_and_history_need_no_event_loop():
 
 
 def test_all_public_names_need_no_dependency_but_msgspec():
-    """SQLAlchemy is loaded when a SQL store is opened, and not before. What msgspec loads itself
-    depends on what is installed.
-    """
+    """What msgspec loads itself depends on what is installed."""
     modules = loaded(TOUCH_ALL)
 
     assert third_party(modules) <= third_party(loaded("import msgspec"))
@@ -80,6 +100,27 @@ def test_the_memory_store_needs_no_sql():
 
     assert "holdfast.stores.memory" in modules
     assert not {"sqlalchemy", "sqlite3"} & modules
+
+
+def test_the_sqlite_store_needs_no_dependency_but_msgspec(tmp_path):
+    """Its statements were compiled once for all: making a file, opening it again, writing, reading,
+    searching, erasing and copying load no SQLAlchemy.
+    """
+    program = USE_SQLITE.format(url=f"sqlite:{tmp_path}/chats.db", copy=f"{tmp_path}/copy.db")
+    modules = loaded(program)
+
+    assert "holdfast.stores.sqlite.shelf" in modules
+    assert "holdfast.stores.sqlite.tables" not in modules
+    assert third_party(modules) <= third_party(loaded("import msgspec"))
+
+
+def test_the_postgresql_store_compiles_no_statements():
+    """They are texts, made of its tables and queries once for all."""
+    modules = loaded("import holdfast.stores.postgresql.store")
+
+    assert "holdfast.stores.postgresql.statements" in modules
+    sources = ("postgresql.tables", "postgresql.queries", "schema", "compiled")
+    assert not {f"holdfast.stores.{name}" for name in sources} & modules
 
 
 def test_the_probe_sees_what_is_loaded():

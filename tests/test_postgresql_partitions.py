@@ -9,14 +9,15 @@ import pytest
 from holdfast.errors import Conflict, SessionNotFound
 from holdfast.messages import Message
 from holdfast.stores import Record, open_store
-from holdfast.stores.postgresql import tables
+from holdfast.stores.postgresql import statements as sql
 from holdfast.stores.postgresql.heads import tenant_of
 from holdfast.stores.postgresql.lanes import BATCHES_MAX
+from holdfast.stores.postgresql.names import SETTING
 from postgres_server import ROLE, recipe, server
 
 HOUR = timedelta(hours=1)
 PARTS = 8
-PARTED = [table.name for table in tables.metadata.sorted_tables if "session" in table.c]
+PARTED = [table for table, columns in sql.COLUMNS.items() if "session" in columns]
 
 
 @pytest.fixture
@@ -184,7 +185,7 @@ def test_tenants_are_kept_apart_on_partitions_too(database):
         db = await asyncpg.connect(server().url(database))
         if tenant:
             digests = tenant_of(tenant)
-            await db.execute(f"SET {tables.SETTING} = '{{{digests}}}'")
+            await db.execute(f"SET {SETTING} = '{{{digests}}}'")
         found = {}
         for name in ("sessions", "entries", "names"):
             whole = await db.fetchval(f"SELECT count(*) FROM holdfast.{name}")

@@ -6,7 +6,7 @@ import pytest
 from holdfast.stores import Record
 from holdfast.stores.postgresql import statements as sql
 from holdfast.stores.postgresql.heads import tenant_of
-from holdfast.stores.postgresql.tables import SETTING
+from holdfast.stores.postgresql.names import SETTING
 from postgres_server import run, server
 
 COUNT = 5_000

@@ -17,7 +17,7 @@ from holdfast.ids import now
 from holdfast.messages import Message
 from holdfast.stores import Record, open_store
 from holdfast.stores.requests import Request
-from holdfast.stores.sqlite import commits, heads, tables
+from holdfast.stores.sqlite import commits, heads, many, statements
 
 
 def run(scenario, tmp_path, **options):
@@ -334,16 +334,16 @@ def test_long_and_short_reads_give_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("statement", "index"),
     [
-        (tables.FIND_PLACE, "entries_placed"),
-        (tables.FIND_FOLDS, "entries_folds"),
-        (tables.FIND_ROWS, "sqlite_autoindex_entries_1"),
-        (tables.FIND_FIELDS, "sqlite_autoindex_entries_1"),
-        (tables.FIND_ALL_FIELDS, "sqlite_autoindex_entries_1"),
-        (tables.NEWEST[False, False], "sessions_newest"),
-        (tables.NEWEST[True, True], "sessions_newest"),
-        (tables.FIND_KEY, "sqlite_autoindex_sessions_1"),
-        (tables.find_heads(4), "sqlite_autoindex_sessions_2"),
-        (tables.OVERDUE, "sessions_mortal"),
+        (statements.FIND_PLACE, "entries_placed"),
+        (statements.FIND_FOLDS, "entries_folds"),
+        (statements.FIND_ROWS, "sqlite_autoindex_entries_1"),
+        (statements.FIND_FIELDS, "sqlite_autoindex_entries_1"),
+        (statements.FIND_ALL_FIELDS, "sqlite_autoindex_entries_1"),
+        (statements.NEWEST[False, False], "sessions_newest"),
+        (statements.NEWEST[True, True], "sessions_newest"),
+        (statements.FIND_KEY, "sqlite_autoindex_sessions_1"),
+        (many.find_heads(4), "sqlite_autoindex_sessions_2"),
+        (statements.OVERDUE, "sessions_mortal"),
     ],
     ids=[
         *("place", "folds", "rows", "fields", "all-fields", "newest", "newest-of-agent", "key"),

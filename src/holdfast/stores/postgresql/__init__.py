@@ -10,6 +10,8 @@
 | `shelf`      | one transaction on one connection                                        |
 | `heads`      | sessions as rows, and those that need not be read again                  |
 | `search`     | the search index                                                         |
-| `tables`, `statements`, `formats` | the tables, every statement, versions of the format |
+| `tables`, `queries` | the tables and every statement, as written                         |
+| `statements` | the same as text                                                         |
+| `formats`, `names` | versions of the format; what things are called in the database     |
 | `server`, `pool`, `holder`, `errors` | the server, and connections to it                |
 """

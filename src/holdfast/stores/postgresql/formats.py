@@ -15,7 +15,7 @@ from asyncpg import exceptions as pg
 
 from holdfast.errors import Corrupt, FormatTooNew, StoreUnavailable
 from holdfast.stores.postgresql import statements as sql
-from holdfast.stores.postgresql.tables import SCHEMA, ddl, metadata
+from holdfast.stores.postgresql.names import SCHEMA
 
 FORMAT = 1
 _LOCK = 0x686F_6C64_6661_7374  # "holdfast"
@@ -26,9 +26,9 @@ _POLICIES = """SELECT relname FROM pg_class WHERE relnamespace = $1::regnamespac
     AND relkind IN ('r', 'p') AND relrowsecurity AND relforcerowsecurity"""
 
 
-def _steps(version: int) -> list[str]:
+def _steps(version: int) -> tuple[str, ...]:
     """What makes this version of the one before."""
-    return {1: ddl}[version]()
+    return {1: sql.TABLES}[version]
 
 
 async def bring_up(raw: Any, where: str, *, create: bool = True) -> None:
@@ -72,8 +72,8 @@ async def _check(raw: Any, where: str) -> None:
     for table, column in await raw.fetch(_COLUMNS, SCHEMA):
         found.setdefault(table, set()).add(column)
     guarded = {row[0] for row in await raw.fetch(_POLICIES, SCHEMA)}
-    for table in metadata.sorted_tables:
-        if not {column.name for column in table.c} <= found.get(table.name, set()):
-            raise Corrupt(where, f"its table {table.name!r} is not as holdfast made it")
-        if "tenant" in table.c and table.name not in guarded:
-            raise Corrupt(where, f"its table {table.name!r} has no row-level security any more")
+    for table, columns in sql.COLUMNS.items():
+        if not found.get(table, set()).issuperset(columns):
+            raise Corrupt(where, f"its table {table!r} is not as holdfast made it")
+        if "tenant" in columns and table not in guarded:
+            raise Corrupt(where, f"its table {table!r} has no row-level security any more")

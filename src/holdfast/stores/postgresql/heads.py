@@ -16,7 +16,7 @@ from asyncpg.pgproto.pgproto import UUID
 
 from holdfast.errors import Corrupt
 from holdfast.stores.head import Head, Line
-from holdfast.stores.postgresql.tables import digest
+from holdfast.stores.postgresql.names import digest
 
 KNOWN_MAX = 10_000
 NOT_LOOKED = -1  # whether there is a draft, and how long it is

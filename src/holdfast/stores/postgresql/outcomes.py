@@ -19,10 +19,10 @@ from holdfast.errors import StoreUnavailable
 from holdfast.stores.postgresql import statements as sql
 from holdfast.stores.postgresql.batch import BatchShelf
 from holdfast.stores.postgresql.errors import is_lost, is_passing
+from holdfast.stores.postgresql.names import digest
 from holdfast.stores.postgresql.pool import Pool
 from holdfast.stores.postgresql.server import Link, Server
 from holdfast.stores.postgresql.shelf import PostgresShelf
-from holdfast.stores.postgresql.tables import digest
 
 PATIENCE_S = 30.0
 AGAIN_S = 0.1

@@ -18,7 +18,7 @@ from holdfast.messages import Message
 from holdfast.stores import views, words
 from holdfast.stores.head import Row
 from holdfast.stores.postgresql.heads import Known
-from holdfast.stores.postgresql.tables import digest
+from holdfast.stores.postgresql.names import digest
 from holdfast.stores.searchable import text_of
 
 if TYPE_CHECKING:

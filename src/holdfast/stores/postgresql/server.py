@@ -21,7 +21,7 @@ from uuid import UUID
 import asyncpg
 
 from holdfast.errors import InvalidInput, StoreUnavailable
-from holdfast.stores.postgresql.tables import SETTING
+from holdfast.stores.postgresql.names import SETTING
 
 Durability = Literal["sync", "fast"]
 VERSION_MIN = 14

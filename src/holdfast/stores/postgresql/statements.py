@@ -1,397 +1,749 @@
-"""Every statement that the PostgreSQL store runs, but those of group commit (`batch.py`).
+"""Made by tests/postgresql_statements.py of `tables.py` and `queries.py`. Do not edit.
 
-They are built from the tables when the module is loaded, and are plain text afterwards; values are
-always bound, in the order of the names given to `_text`.
+What makes the tables, and every statement that the PostgreSQL store runs on them but those of group
+commit (`batch.py`), as text. The numbers of values are in the order in which they are bound.
 """
 
-from typing import Any
-
-from sqlalchemy import (
-    BigInteger,
-    Integer,
-    LargeBinary,
-    Select,
-    Uuid,
-    and_,
-    any_,
-    bindparam,
-    case,
-    column,
-    delete,
-    exists,
-    func,
-    insert,
-    literal_column,
-    or_,
-    select,
-    tuple_,
-    update,
+TABLES = (
+    "CREATE SEQUENCE holdfast.entries_order AS BIGINT",
+    (
+        "\nCREATE TABLE holdfast.blobs (\n"
+        "\tsession UUID NOT NULL, \n"
+        "\tdigest BYTEA NOT NULL, \n"
+        "\ttenant UUID NOT NULL, \n"
+        "\tcount BIGINT NOT NULL, \n"
+        "\tsalt BYTEA NOT NULL, \n"
+        "\tdata BYTEA NOT NULL, \n"
+        "\tPRIMARY KEY (session, digest)\n"
+        ")\n"
+        "\n"
+    ),
+    "ALTER TABLE holdfast.blobs ENABLE ROW LEVEL SECURITY",
+    "ALTER TABLE holdfast.blobs FORCE ROW LEVEL SECURITY",
+    (
+        "CREATE POLICY tenants ON holdfast.blobs USING (tenant = ANY ((SELECT "
+        "nullif(current_setting('holdfast.tenants', true), '')::uuid[])::uuid[]))"
+    ),
+    (
+        "\nCREATE TABLE holdfast.branches (\n"
+        "\tsession UUID NOT NULL, \n"
+        "\tnumber INTEGER NOT NULL, \n"
+        "\ttenant UUID NOT NULL, \n"
+        "\tname BYTEA NOT NULL, \n"
+        "\tparent INTEGER, \n"
+        "\tfork BIGINT NOT NULL, \n"
+        "\tbase BIGINT NOT NULL, \n"
+        "\thead BIGINT NOT NULL, \n"
+        "\tcount BIGINT NOT NULL, \n"
+        "\tlink BYTEA NOT NULL, \n"
+        '\t"check" BIGINT NOT NULL, \n'
+        "\tPRIMARY KEY (session, number)\n"
+        ")\n"
+        " WITH (fillfactor = 80)\n"
+        "\n"
+    ),
+    "ALTER TABLE holdfast.branches ENABLE ROW LEVEL SECURITY",
+    "ALTER TABLE holdfast.branches FORCE ROW LEVEL SECURITY",
+    (
+        "CREATE POLICY tenants ON holdfast.branches USING (tenant = ANY ((SELECT "
+        "nullif(current_setting('holdfast.tenants', true), '')::uuid[])::uuid[]))"
+    ),
+    (
+        "\nCREATE TABLE holdfast.clocks (\n"
+        "\ttenant UUID NOT NULL, \n"
+        "\tseen BIGINT NOT NULL, \n"
+        "\tPRIMARY KEY (tenant)\n"
+        ")\n"
+        "\n"
+    ),
+    "ALTER TABLE holdfast.clocks ENABLE ROW LEVEL SECURITY",
+    "ALTER TABLE holdfast.clocks FORCE ROW LEVEL SECURITY",
+    (
+        "CREATE POLICY tenants ON holdfast.clocks USING (tenant = ANY ((SELECT "
+        "nullif(current_setting('holdfast.tenants', true), '')::uuid[])::uuid[]))"
+    ),
+    (
+        "\nCREATE TABLE holdfast.documents (\n"
+        "\tsession UUID NOT NULL, \n"
+        "\ttenant UUID NOT NULL, \n"
+        "\tbody BYTEA NOT NULL, \n"
+        '\t"check" BIGINT NOT NULL, \n'
+        "\tdigest BYTEA NOT NULL, \n"
+        "\tPRIMARY KEY (session)\n"
+        ")\n"
+        "\n"
+    ),
+    "ALTER TABLE holdfast.documents ENABLE ROW LEVEL SECURITY",
+    "ALTER TABLE holdfast.documents FORCE ROW LEVEL SECURITY",
+    (
+        "CREATE POLICY tenants ON holdfast.documents USING (tenant = ANY ((SELECT "
+        "nullif(current_setting('holdfast.tenants', true), '')::uuid[])::uuid[]))"
+    ),
+    (
+        "\nCREATE TABLE holdfast.drafts (\n"
+        "\tsession UUID NOT NULL, \n"
+        "\tnumber INTEGER NOT NULL, \n"
+        "\ttenant UUID NOT NULL, \n"
+        "\tdigest BYTEA NOT NULL, \n"
+        "\tdata BYTEA NOT NULL, \n"
+        "\tPRIMARY KEY (session, number)\n"
+        ")\n"
+        "\n"
+    ),
+    "ALTER TABLE holdfast.drafts ENABLE ROW LEVEL SECURITY",
+    "ALTER TABLE holdfast.drafts FORCE ROW LEVEL SECURITY",
+    (
+        "CREATE POLICY tenants ON holdfast.drafts USING (tenant = ANY ((SELECT "
+        "nullif(current_setting('holdfast.tenants', true), '')::uuid[])::uuid[]))"
+    ),
+    (
+        "\nCREATE TABLE holdfast.entries (\n"
+        "\tsession UUID NOT NULL, \n"
+        "\tseq BIGINT NOT NULL, \n"
+        "\ttenant UUID NOT NULL, \n"
+        "\trid BIGINT DEFAULT nextval('holdfast.entries_order') NOT NULL, \n"
+        "\tbranch INTEGER NOT NULL, \n"
+        "\tposition BIGINT NOT NULL, \n"
+        "\tkind BYTEA NOT NULL, \n"
+        '\t"check" BIGINT NOT NULL, \n'
+        "\tlink BYTEA NOT NULL, \n"
+        "\tsalt BYTEA, \n"
+        "\tpayload BYTEA, \n"
+        "\tholes BYTEA, \n"
+        "\tseal BYTEA, \n"
+        "\tPRIMARY KEY (session, seq)\n"
+        ")\n"
+        "\n"
+    ),
+    (
+        "CREATE INDEX entries_folds ON holdfast.entries (session, seq) WHERE kind = "
+        "'\\x666f6c64'::bytea"
+    ),
+    (
+        "CREATE INDEX entries_placed ON holdfast.entries (session, branch, position) WHERE "
+        "position % 64 = 0 AND kind = '\\x6d657373616765'::bytea"
+    ),
+    "ALTER TABLE holdfast.entries ENABLE ROW LEVEL SECURITY",
+    "ALTER TABLE holdfast.entries FORCE ROW LEVEL SECURITY",
+    (
+        "CREATE POLICY tenants ON holdfast.entries USING (tenant = ANY ((SELECT "
+        "nullif(current_setting('holdfast.tenants', true), '')::uuid[])::uuid[]))"
+    ),
+    (
+        "\nCREATE TABLE holdfast.format (\n"
+        "\tone BOOLEAN NOT NULL, \n"
+        "\tversion INTEGER NOT NULL, \n"
+        "\tPRIMARY KEY (one), \n"
+        "\tCHECK (one)\n"
+        ")\n"
+        "\n"
+    ),
+    (
+        "\nCREATE TABLE holdfast.names (\n"
+        "\tname UUID NOT NULL, \n"
+        "\ttenant UUID NOT NULL, \n"
+        "\tsession UUID NOT NULL, \n"
+        "\tPRIMARY KEY (name)\n"
+        ")\n"
+        "\n"
+    ),
+    "ALTER TABLE holdfast.names ENABLE ROW LEVEL SECURITY",
+    "ALTER TABLE holdfast.names FORCE ROW LEVEL SECURITY",
+    (
+        "CREATE POLICY tenants ON holdfast.names USING (tenant = ANY ((SELECT "
+        "nullif(current_setting('holdfast.tenants', true), '')::uuid[])::uuid[]))"
+    ),
+    (
+        "\nCREATE TABLE holdfast.once (\n"
+        "\tsession UUID NOT NULL, \n"
+        "\tname BYTEA NOT NULL, \n"
+        "\ttenant UUID NOT NULL, \n"
+        "\tsalt BYTEA, \n"
+        "\tdigest BYTEA, \n"
+        "\tfirst BIGINT NOT NULL, \n"
+        "\tlast BIGINT NOT NULL, \n"
+        "\tbranch BYTEA NOT NULL, \n"
+        "\tmessages BIGINT NOT NULL, \n"
+        '\t"check" BIGINT NOT NULL, \n'
+        "\tPRIMARY KEY (session, name)\n"
+        ")\n"
+        "\n"
+    ),
+    "ALTER TABLE holdfast.once ENABLE ROW LEVEL SECURITY",
+    "ALTER TABLE holdfast.once FORCE ROW LEVEL SECURITY",
+    (
+        "CREATE POLICY tenants ON holdfast.once USING (tenant = ANY ((SELECT "
+        "nullif(current_setting('holdfast.tenants', true), '')::uuid[])::uuid[]))"
+    ),
+    (
+        "\nCREATE TABLE holdfast.sessions (\n"
+        "\tsession UUID NOT NULL, \n"
+        "\ttenant UUID NOT NULL, \n"
+        "\tnumber BIGINT GENERATED ALWAYS AS IDENTITY, \n"
+        "\tversion BIGINT NOT NULL, \n"
+        "\twriter UUID NOT NULL, \n"
+        "\twatched BIGINT NOT NULL, \n"
+        "\tindexed BIGINT NOT NULL, \n"
+        "\tid BYTEA NOT NULL, \n"
+        "\tkey BYTEA NOT NULL, \n"
+        "\tagent BYTEA NOT NULL, \n"
+        "\tcreated BIGINT NOT NULL, \n"
+        "\tupdated BIGINT NOT NULL, \n"
+        "\tttl BIGINT, \n"
+        "\tmarked BIGINT, \n"
+        "\tseq BIGINT NOT NULL, \n"
+        "\tbranch INTEGER NOT NULL, \n"
+        "\tbranches INTEGER NOT NULL, \n"
+        "\ttoken BIGINT NOT NULL, \n"
+        "\towner BYTEA, \n"
+        "\tprocess BYTEA NOT NULL, \n"
+        "\tboot BYTEA NOT NULL, \n"
+        "\tuntil BIGINT NOT NULL, \n"
+        '\t"check" BIGINT NOT NULL, \n'
+        "\tdue BIGINT GENERATED ALWAYS AS (updated + ttl) STORED, \n"
+        "\tPRIMARY KEY (session)\n"
+        ")\n"
+        " WITH (fillfactor = 80)\n"
+        "\n"
+    ),
+    "CREATE INDEX sessions_mortal ON holdfast.sessions (tenant, due) WHERE due IS NOT NULL",
+    "CREATE INDEX sessions_newest ON holdfast.sessions (tenant, updated, number)",
+    "CREATE INDEX sessions_unindexed ON holdfast.sessions (tenant, session) WHERE indexed < seq",
+    "ALTER TABLE holdfast.sessions ENABLE ROW LEVEL SECURITY",
+    "ALTER TABLE holdfast.sessions FORCE ROW LEVEL SECURITY",
+    (
+        "CREATE POLICY tenants ON holdfast.sessions USING (tenant = ANY ((SELECT "
+        "nullif(current_setting('holdfast.tenants', true), '')::uuid[])::uuid[]))"
+    ),
+    (
+        "\nCREATE TABLE holdfast.tenants (\n"
+        "\ttenant UUID NOT NULL, \n"
+        "\tname BYTEA NOT NULL, \n"
+        "\tPRIMARY KEY (tenant)\n"
+        ")\n"
+        "\n"
+    ),
+    "ALTER TABLE holdfast.tenants ENABLE ROW LEVEL SECURITY",
+    "ALTER TABLE holdfast.tenants FORCE ROW LEVEL SECURITY",
+    (
+        "CREATE POLICY tenants ON holdfast.tenants USING (tenant = ANY ((SELECT "
+        "nullif(current_setting('holdfast.tenants', true), '')::uuid[])::uuid[]) OR "
+        "current_setting('holdfast.census', true) = 'on')"
+    ),
+    (
+        "\nCREATE TABLE holdfast.words (\n"
+        "\tsession UUID NOT NULL, \n"
+        "\tseq BIGINT NOT NULL, \n"
+        "\trid BIGINT NOT NULL, \n"
+        "\twords BIGINT[] NOT NULL, \n"
+        "\tPRIMARY KEY (session, seq)\n"
+        ")\n"
+        "\n"
+    ),
+    "CREATE INDEX words_found ON holdfast.words USING gin (words)",
 )
-from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.dialects.postgresql import insert as insert_or
-
-from holdfast.stores.compiled import Compiler, by
-from holdfast.stores.postgresql.tables import (
-    blobs,
-    branches,
-    clocks,
-    dialect,
-    documents,
-    drafts,
-    entries,
-    format,
-    is_behind,
-    is_fold,
-    is_message,
-    is_placed,
-    names,
-    once,
-    sessions,
-    tenants,
-    words,
-)
-
-CLOCK_MS = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"  # of the server
-_clock: Any = literal_column(CLOCK_MS)
-_TYPES: dict[str, Any] = {"limit": Integer()}
-
-
-_sql = Compiler(dialect)
-_text, _insert, _find, _update, _delete = (
-    _sql.text,
-    _sql.insert,
-    _sql.find,
-    _sql.update,
-    _sql.delete,
-)
-
-
-def _bind(name: str, kind: Any = None) -> Any:
-    return bindparam(name, type_=kind or _TYPES.get(name, BigInteger()))
-
-
-# Sessions. What is read of one: where it stands, the fields of a Head, its check, and the time.
-
+COLUMNS = {
+    "blobs": ("session", "digest", "tenant", "count", "salt", "data"),
+    "branches": (
+        "session",
+        "number",
+        "tenant",
+        "name",
+        "parent",
+        "fork",
+        "base",
+        "head",
+        "count",
+        "link",
+        "check",
+    ),
+    "clocks": ("tenant", "seen"),
+    "documents": ("session", "tenant", "body", "check", "digest"),
+    "drafts": ("session", "number", "tenant", "digest", "data"),
+    "entries": (
+        "session",
+        "seq",
+        "tenant",
+        "rid",
+        "branch",
+        "position",
+        "kind",
+        "check",
+        "link",
+        "salt",
+        "payload",
+        "holes",
+        "seal",
+    ),
+    "format": ("one", "version"),
+    "names": ("name", "tenant", "session"),
+    "once": (
+        "session",
+        "name",
+        "tenant",
+        "salt",
+        "digest",
+        "first",
+        "last",
+        "branch",
+        "messages",
+        "check",
+    ),
+    "sessions": (
+        "session",
+        "tenant",
+        "number",
+        "version",
+        "writer",
+        "watched",
+        "indexed",
+        "id",
+        "key",
+        "agent",
+        "created",
+        "updated",
+        "ttl",
+        "marked",
+        "seq",
+        "branch",
+        "branches",
+        "token",
+        "owner",
+        "process",
+        "boot",
+        "until",
+        "check",
+        "due",
+    ),
+    "tenants": ("tenant", "name"),
+    "words": ("session", "seq", "rid", "words"),
+}
+CLOCK_MS = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 HEAD = (
-    *("number", "id", "key", "agent", "created", "updated", "ttl", "marked", "seq"),
-    *("branch", "branches", "token", "owner", "process", "boot", "until", "check"),
+    "number",
+    "id",
+    "key",
+    "agent",
+    "created",
+    "updated",
+    "ttl",
+    "marked",
+    "seq",
+    "branch",
+    "branches",
+    "token",
+    "owner",
+    "process",
+    "boot",
+    "until",
+    "check",
 )
 CHANGED = (
-    *("agent", "updated", "ttl", "marked", "seq", "branch", "branches", "token", "owner"),
-    *("process", "boot", "until", "check"),
+    "agent",
+    "updated",
+    "ttl",
+    "marked",
+    "seq",
+    "branch",
+    "branches",
+    "token",
+    "owner",
+    "process",
+    "boot",
+    "until",
+    "check",
 )
 PLACE = ("session", "version", "watched", "indexed", "writer")
-_head = [*(sessions.c[name] for name in (*PLACE, *HEAD)), _clock]
-_line = [column for column in branches.c if column.name not in ("session", "tenant")]
-
-_is_one = sessions.c.session == bindparam("session")
-FIND_HEAD = _text(select(*_head).where(_is_one), "session")
-LOCK_HEAD = _text(select(*_head).where(_is_one).with_for_update(), "session")
-_ids = bindparam("sessions", type_=ARRAY(Uuid()))
-# Heads without a lock, each with its branch in use, and the number of its last chunk.
-_last_chunk = (
-    select(func.max(drafts.c.number))
-    .where(drafts.c.session == sessions.c.session)
-    .scalar_subquery()
+FIND_HEAD = (
+    "SELECT holdfast.sessions.session, holdfast.sessions.version, holdfast.sessions.watched, "
+    "holdfast.sessions.indexed, holdfast.sessions.writer, holdfast.sessions.number, "
+    "holdfast.sessions.id, holdfast.sessions.key, holdfast.sessions.agent, "
+    "holdfast.sessions.created, holdfast.sessions.updated, holdfast.sessions.ttl, "
+    "holdfast.sessions.marked, holdfast.sessions.seq, holdfast.sessions.branch, "
+    "holdfast.sessions.branches, holdfast.sessions.token, holdfast.sessions.owner, "
+    "holdfast.sessions.process, holdfast.sessions.boot, holdfast.sessions.until, "
+    'holdfast.sessions."check", (extract(epoch FROM clock_timestamp()) * 1000)::bigint \n'
+    "FROM holdfast.sessions \n"
+    "WHERE holdfast.sessions.session = $1::UUID"
 )
-_in_use = and_(branches.c.session == sessions.c.session, branches.c.number == sessions.c.branch)
-_whole = select(*_head, _last_chunk, *_line)
-FIND_HEADS = _text(
-    _whole.join_from(sessions, branches, _in_use, isouter=True).where(
-        sessions.c.session == any_(_ids)
+LOCK_HEAD = (
+    "SELECT holdfast.sessions.session, holdfast.sessions.version, holdfast.sessions.watched, "
+    "holdfast.sessions.indexed, holdfast.sessions.writer, holdfast.sessions.number, "
+    "holdfast.sessions.id, holdfast.sessions.key, holdfast.sessions.agent, "
+    "holdfast.sessions.created, holdfast.sessions.updated, holdfast.sessions.ttl, "
+    "holdfast.sessions.marked, holdfast.sessions.seq, holdfast.sessions.branch, "
+    "holdfast.sessions.branches, holdfast.sessions.token, holdfast.sessions.owner, "
+    "holdfast.sessions.process, holdfast.sessions.boot, holdfast.sessions.until, "
+    'holdfast.sessions."check", (extract(epoch FROM clock_timestamp()) * 1000)::bigint \n'
+    "FROM holdfast.sessions \n"
+    "WHERE holdfast.sessions.session = $1::UUID FOR UPDATE"
+)
+FIND_HEADS = (
+    "SELECT holdfast.sessions.session, holdfast.sessions.version, holdfast.sessions.watched, "
+    "holdfast.sessions.indexed, holdfast.sessions.writer, holdfast.sessions.number, "
+    "holdfast.sessions.id, holdfast.sessions.key, holdfast.sessions.agent, "
+    "holdfast.sessions.created, holdfast.sessions.updated, holdfast.sessions.ttl, "
+    "holdfast.sessions.marked, holdfast.sessions.seq, holdfast.sessions.branch, "
+    "holdfast.sessions.branches, holdfast.sessions.token, holdfast.sessions.owner, "
+    "holdfast.sessions.process, holdfast.sessions.boot, holdfast.sessions.until, "
+    'holdfast.sessions."check", (extract(epoch FROM clock_timestamp()) * 1000)::bigint, (SELECT '
+    "max(holdfast.drafts.number) AS max_1 \n"
+    "FROM holdfast.drafts \n"
+    "WHERE holdfast.drafts.session = holdfast.sessions.session) AS anon_1, "
+    "holdfast.branches.number AS number_1, holdfast.branches.name, holdfast.branches.parent, "
+    "holdfast.branches.fork, holdfast.branches.base, holdfast.branches.head, "
+    'holdfast.branches.count, holdfast.branches.link, holdfast.branches."check" AS check_1 \n'
+    "FROM holdfast.sessions LEFT OUTER JOIN holdfast.branches ON holdfast.branches.session = "
+    "holdfast.sessions.session AND holdfast.branches.number = holdfast.sessions.branch \n"
+    "WHERE holdfast.sessions.session = ANY ($1::UUID[])"
+)
+FIND_NAMED = (
+    "SELECT holdfast.sessions.session, holdfast.sessions.version, holdfast.sessions.watched, "
+    "holdfast.sessions.indexed, holdfast.sessions.writer, holdfast.sessions.number, "
+    "holdfast.sessions.id, holdfast.sessions.key, holdfast.sessions.agent, "
+    "holdfast.sessions.created, holdfast.sessions.updated, holdfast.sessions.ttl, "
+    "holdfast.sessions.marked, holdfast.sessions.seq, holdfast.sessions.branch, "
+    "holdfast.sessions.branches, holdfast.sessions.token, holdfast.sessions.owner, "
+    "holdfast.sessions.process, holdfast.sessions.boot, holdfast.sessions.until, "
+    'holdfast.sessions."check", (extract(epoch FROM clock_timestamp()) * 1000)::bigint, (SELECT '
+    "max(holdfast.drafts.number) AS max_1 \n"
+    "FROM holdfast.drafts \n"
+    "WHERE holdfast.drafts.session = holdfast.sessions.session) AS anon_1, "
+    "holdfast.branches.number AS number_1, holdfast.branches.name, holdfast.branches.parent, "
+    "holdfast.branches.fork, holdfast.branches.base, holdfast.branches.head, "
+    'holdfast.branches.count, holdfast.branches.link, holdfast.branches."check" AS check_1 \n'
+    "FROM holdfast.names JOIN holdfast.sessions ON holdfast.sessions.session = "
+    "holdfast.names.session LEFT OUTER JOIN holdfast.branches ON holdfast.branches.session = "
+    "holdfast.sessions.session AND holdfast.branches.number = holdfast.sessions.branch \n"
+    "WHERE holdfast.names.name = $1::UUID"
+)
+FENCE = (
+    "UPDATE holdfast.sessions SET version=(holdfast.sessions.version + 1), writer=$1::UUID WHERE "
+    "holdfast.sessions.session = $2::UUID"
+)
+LOCK_VERSION = (
+    "SELECT holdfast.sessions.version, holdfast.sessions.writer \n"
+    "FROM holdfast.sessions \n"
+    "WHERE holdfast.sessions.session = $1::UUID FOR UPDATE"
+)
+FIND_NAME = (
+    "SELECT holdfast.names.session \nFROM holdfast.names \nWHERE holdfast.names.name = $1::UUID"
+)
+INSERT_NAME = (
+    "INSERT INTO holdfast.names (name, tenant, session) VALUES ($1::UUID, $2::UUID, $3::UUID)"
+)
+DELETE_NAME = "DELETE FROM holdfast.names WHERE holdfast.names.name = $1::UUID"
+INSERT_SESSION = (
+    "INSERT INTO holdfast.sessions (session, tenant, version, writer, watched, indexed, id, key, "
+    "agent, created, updated, ttl, marked, seq, branch, branches, token, owner, process, boot, "
+    'until, "check") VALUES ($1::UUID, $2::UUID, $3::BIGINT, $4::UUID, $5::BIGINT, $6::BIGINT, '
+    "$7::BYTEA, $8::BYTEA, $9::BYTEA, $10::BIGINT, $11::BIGINT, $12::BIGINT, $13::BIGINT, "
+    "$14::BIGINT, $15::INTEGER, $16::INTEGER, $17::BIGINT, $18::BYTEA, $19::BYTEA, $20::BYTEA, "
+    "$21::BIGINT, $22::BIGINT) RETURNING holdfast.sessions.number"
+)
+UPDATE_SESSION = (
+    "UPDATE holdfast.sessions SET version=$1::BIGINT, writer=$2::UUID, agent=$3::BYTEA, "
+    "updated=$4::BIGINT, ttl=$5::BIGINT, marked=$6::BIGINT, seq=$7::BIGINT, branch=$8::INTEGER, "
+    "branches=$9::INTEGER, token=$10::BIGINT, owner=$11::BYTEA, process=$12::BYTEA, "
+    'boot=$13::BYTEA, until=$14::BIGINT, "check"=$15::BIGINT WHERE holdfast.sessions.session = '
+    "$16::UUID"
+)
+WATCH_SESSION = (
+    "UPDATE holdfast.sessions SET watched=((extract(epoch FROM clock_timestamp()) * 1000)::bigint "
+    "+ $1::BIGINT) WHERE holdfast.sessions.session = $2::UUID"
+)
+FIND_VERSION = (
+    "SELECT holdfast.sessions.version \n"
+    "FROM holdfast.sessions \n"
+    "WHERE holdfast.sessions.session = $1::UUID"
+)
+DELETE_SESSION = "DELETE FROM holdfast.sessions WHERE holdfast.sessions.session = $1::UUID"
+FIND_DOCUMENT = (
+    "SELECT holdfast.documents.body, holdfast.documents.digest \n"
+    "FROM holdfast.documents \n"
+    "WHERE holdfast.documents.session = $1::UUID"
+)
+INSERT_DOCUMENT = (
+    'INSERT INTO holdfast.documents (session, tenant, body, "check", digest) VALUES ($1::UUID, '
+    "$2::UUID, $3::BYTEA, $4::BIGINT, $5::BYTEA)"
+)
+UPDATE_DOCUMENT = (
+    'UPDATE holdfast.documents SET body=$1::BYTEA, "check"=$2::BIGINT, digest=$3::BYTEA WHERE '
+    "holdfast.documents.session = $4::UUID"
+)
+DELETE_DOCUMENT = "DELETE FROM holdfast.documents WHERE holdfast.documents.session = $1::UUID"
+NEWEST = {
+    False: (
+        "SELECT holdfast.sessions.session, holdfast.sessions.number, holdfast.sessions.id, "
+        "holdfast.sessions.updated, holdfast.sessions.key, holdfast.sessions.agent, "
+        'holdfast.documents.body, holdfast.documents."check" \n'
+        "FROM holdfast.sessions JOIN holdfast.documents ON holdfast.documents.session = "
+        "holdfast.sessions.session \n"
+        "WHERE holdfast.sessions.tenant = $1::UUID AND holdfast.sessions.updated >= $2::BIGINT AND "
+        "holdfast.sessions.updated < $3::BIGINT AND (holdfast.sessions.updated, "
+        "holdfast.sessions.number) < ($4::BIGINT, $5::BIGINT) ORDER BY holdfast.sessions.updated "
+        "DESC, holdfast.sessions.number DESC \n"
+        " LIMIT $6::INTEGER"
     ),
-    "sessions",
+    True: (
+        "SELECT holdfast.sessions.session, holdfast.sessions.number, holdfast.sessions.id, "
+        "holdfast.sessions.updated, holdfast.sessions.key, holdfast.sessions.agent, "
+        'holdfast.documents.body, holdfast.documents."check" \n'
+        "FROM holdfast.sessions JOIN holdfast.documents ON holdfast.documents.session = "
+        "holdfast.sessions.session \n"
+        "WHERE holdfast.sessions.tenant = $1::UUID AND holdfast.sessions.updated >= $2::BIGINT AND "
+        "holdfast.sessions.updated < $3::BIGINT AND (holdfast.sessions.updated, "
+        "holdfast.sessions.number) < ($4::BIGINT, $5::BIGINT) AND holdfast.sessions.agent = "
+        "$6::BYTEA ORDER BY holdfast.sessions.updated DESC, holdfast.sessions.number DESC \n"
+        " LIMIT $7::INTEGER"
+    ),
+}
+OVERDUE = (
+    "SELECT holdfast.sessions.session, holdfast.sessions.version, holdfast.sessions.watched, "
+    "holdfast.sessions.indexed, holdfast.sessions.writer, holdfast.sessions.number, "
+    "holdfast.sessions.id, holdfast.sessions.key, holdfast.sessions.agent, "
+    "holdfast.sessions.created, holdfast.sessions.updated, holdfast.sessions.ttl, "
+    "holdfast.sessions.marked, holdfast.sessions.seq, holdfast.sessions.branch, "
+    "holdfast.sessions.branches, holdfast.sessions.token, holdfast.sessions.owner, "
+    "holdfast.sessions.process, holdfast.sessions.boot, holdfast.sessions.until, "
+    'holdfast.sessions."check", (extract(epoch FROM clock_timestamp()) * 1000)::bigint \n'
+    "FROM holdfast.sessions \n"
+    "WHERE holdfast.sessions.tenant = $1::UUID AND holdfast.sessions.due < $2::BIGINT AND "
+    "(holdfast.sessions.marked IS NULL OR holdfast.sessions.marked < $3::BIGINT OR "
+    "holdfast.sessions.marked > $2::BIGINT) ORDER BY holdfast.sessions.due \n"
+    " LIMIT $4::INTEGER FOR UPDATE SKIP LOCKED"
 )
-FIND_NAMED = _text(
-    _whole.join_from(names, sessions, sessions.c.session == names.c.session)
-    .join(branches, _in_use, isouter=True)
-    .where(names.c.name == bindparam("name")),
-    "name",
+FIND_LINES = (
+    "SELECT holdfast.branches.number, holdfast.branches.name, holdfast.branches.parent, "
+    "holdfast.branches.fork, holdfast.branches.base, holdfast.branches.head, "
+    'holdfast.branches.count, holdfast.branches.link, holdfast.branches."check" \n'
+    "FROM holdfast.branches \n"
+    "WHERE holdfast.branches.session = $1::UUID"
 )
-# Nobody who decided something on an earlier version gets it written after this.
-FENCE = _text(
-    update(sessions)
-    .where(_is_one)
-    .values(version=sessions.c.version + literal_column("1"), writer=bindparam("writer")),
-    *("writer", "session"),
+INSERT_LINE = (
+    "INSERT INTO holdfast.branches (session, number, tenant, name, parent, fork, base, head, "
+    'count, link, "check") VALUES ($1::UUID, $2::INTEGER, $3::UUID, $4::BYTEA, $5::INTEGER, '
+    "$6::BIGINT, $7::BIGINT, $8::BIGINT, $9::BIGINT, $10::BYTEA, $11::BIGINT)"
 )
-LOCK_VERSION = _text(
-    select(sessions.c.version, sessions.c.writer).where(_is_one).with_for_update(), "session"
+UPDATE_LINE = (
+    "UPDATE holdfast.branches SET head=$1::BIGINT, count=$2::BIGINT, link=$3::BYTEA, "
+    '"check"=$4::BIGINT WHERE holdfast.branches.session = $5::UUID AND holdfast.branches.number = '
+    "$6::INTEGER"
 )
-FIND_NAME = _find(names, [names.c.session], "name")
-INSERT_NAME = _insert(names, "name", "tenant", "session")
-DELETE_NAME = _delete(names, "name")
-INSERT_SESSION = _text(
-    insert(sessions)
-    .values(
-        {
-            name: bindparam(name)
-            for name in ("session", "tenant", "version", "writer", "watched", "indexed")
-        }
-        | {name: bindparam(name) for name in HEAD[1:]}
-    )
-    .returning(sessions.c.number),
-    *("session", "tenant", "version", "writer", "watched", "indexed", *HEAD[1:]),
-)
-UPDATE_SESSION = _update(sessions, ("version", "writer", *CHANGED), "session")
-WATCH_SESSION = _text(
-    update(sessions).where(_is_one).values(watched=_clock + _bind("more")), "more", "session"
-)
-FIND_VERSION = _find(sessions, [sessions.c.version], "session")
-DELETE_SESSION = _delete(sessions, "session")
-FIND_DOCUMENT = _find(documents, [documents.c.body, documents.c.digest], "session")
-INSERT_DOCUMENT = _insert(documents, "session", "tenant", "body", "check", "digest")
-UPDATE_DOCUMENT = _update(documents, ("body", "check", "digest"), "session")
-DELETE_DOCUMENT = _delete(documents, "session")
-
-
-def _newest(*, is_of_agent: bool) -> str:
-    chosen: Select[Any] = (
-        select(
-            *(sessions.c[name] for name in ("session", "number", "id", "updated", "key", "agent")),
-            *(documents.c.body, documents.c.check),
-        )
-        .join_from(sessions, documents, documents.c.session == sessions.c.session)
-        .where(
-            sessions.c.tenant == bindparam("tenant"),
-            sessions.c.updated >= _bind("since"),
-            sessions.c.updated < _bind("until"),
-            tuple_(sessions.c.updated, sessions.c.number)
-            < tuple_(_bind("updated"), _bind("number")),
-        )
-    )
-    bound = ["tenant", "since", "until", "updated", "number"]
-    if is_of_agent:
-        chosen = chosen.where(sessions.c.agent == _bind("agent", LargeBinary()))
-        bound.append("agent")
-    chosen = chosen.order_by(sessions.c.updated.desc(), sessions.c.number.desc())
-    return _text(chosen.limit(_bind("limit")), *bound, "limit")
-
-
-NEWEST = {is_of_agent: _newest(is_of_agent=is_of_agent) for is_of_agent in (False, True)}
-OVERDUE = _text(
-    select(*_head)
-    .where(
-        sessions.c.tenant == bindparam("tenant"),
-        sessions.c.due < _bind("now"),
-        or_(
-            sessions.c.marked.is_(None),
-            sessions.c.marked < _bind("marked"),
-            sessions.c.marked > _bind("now"),
-        ),
-    )
-    # In the order of the index, so that those who live are not read. It waits for no lock, so it
-    # need not take them in the order of ids.
-    .order_by(sessions.c.due)
-    .limit(_bind("limit"))
-    .with_for_update(skip_locked=True),
-    *("tenant", "now", "marked", "limit"),
-)
-
-# Branches
-
-FIND_LINES = _text(select(*_line).where(branches.c.session == bindparam("session")), "session")
-INSERT_LINE = _insert(
-    branches,
-    *("session", "number", "tenant", "name", "parent", "fork", "base", "head", "count"),
-    *("link", "check"),
-)
-UPDATE_LINE = _update(branches, ("head", "count", "link", "check"), "session", "number")
-DELETE_LINES = _delete(branches, "session")
-
-# Entries: the columns in the order of the fields of a Row.
-
+DELETE_LINES = "DELETE FROM holdfast.branches WHERE holdfast.branches.session = $1::UUID"
 ROW = ("seq", "branch", "position", "kind", "check", "link", "salt", "payload", "holes", "seal")
-_row = [entries.c[name] for name in ROW]
-_stretch = and_(
-    entries.c.session == bindparam("session"),
-    entries.c.branch == _bind("branch", Integer()),
-    entries.c.seq > _bind("after"),
-    entries.c.seq <= _bind("last"),
+INSERT_ROW = (
+    'INSERT INTO holdfast.entries (session, seq, tenant, rid, branch, position, kind, "check", '
+    "link, salt, payload, holes) VALUES ($1::UUID, $2::BIGINT, $3::UUID, "
+    "nextval('holdfast.entries_order'), $4::INTEGER, $5::BIGINT, $6::BYTEA, $7::BIGINT, $8::BYTEA, "
+    "$9::BYTEA, $10::BYTEA, $11::BYTEA)"
 )
-INSERT_ROW = _insert(entries, "session", "seq", "tenant", *ROW[1:-1])
-FIND_ROW = _find(entries, _row, "session", "seq")
-FIND_FIELDS = _text(
-    select(entries.c.seq, entries.c.check, case((entries.c.holes.is_(None), entries.c.payload)))
-    .where(_stretch, entries.c.position >= _bind("lowest"))
-    .order_by(entries.c.seq)
-    .limit(_bind("limit")),
-    *("session", "branch", "after", "last", "lowest", "limit"),
+FIND_ROW = (
+    "SELECT holdfast.entries.seq, holdfast.entries.branch, holdfast.entries.position, "
+    'holdfast.entries.kind, holdfast.entries."check", holdfast.entries.link, '
+    "holdfast.entries.salt, holdfast.entries.payload, holdfast.entries.holes, "
+    "holdfast.entries.seal \n"
+    "FROM holdfast.entries \n"
+    "WHERE holdfast.entries.session = $1::UUID AND holdfast.entries.seq = $2::BIGINT"
 )
-FIND_ROWS = _text(
-    select(*_row).where(_stretch).order_by(entries.c.seq).limit(_bind("limit")),
-    *("session", "branch", "after", "last", "limit"),
+FIND_FIELDS = (
+    'SELECT holdfast.entries.seq, holdfast.entries."check", CASE WHEN (holdfast.entries.holes IS '
+    "NULL) THEN holdfast.entries.payload END AS anon_1 \n"
+    "FROM holdfast.entries \n"
+    "WHERE holdfast.entries.session = $1::UUID AND holdfast.entries.branch = $2::INTEGER AND "
+    "holdfast.entries.seq > $3::BIGINT AND holdfast.entries.seq <= $4::BIGINT AND "
+    "holdfast.entries.position >= $5::BIGINT ORDER BY holdfast.entries.seq \n"
+    " LIMIT $6::INTEGER"
 )
-FIND_FOLDS = _text(
-    select(*_row).where(_stretch, is_fold).order_by(entries.c.seq),
-    *("session", "branch", "after", "last"),
+FIND_ROWS = (
+    "SELECT holdfast.entries.seq, holdfast.entries.branch, holdfast.entries.position, "
+    'holdfast.entries.kind, holdfast.entries."check", holdfast.entries.link, '
+    "holdfast.entries.salt, holdfast.entries.payload, holdfast.entries.holes, "
+    "holdfast.entries.seal \n"
+    "FROM holdfast.entries \n"
+    "WHERE holdfast.entries.session = $1::UUID AND holdfast.entries.branch = $2::INTEGER AND "
+    "holdfast.entries.seq > $3::BIGINT AND holdfast.entries.seq <= $4::BIGINT ORDER BY "
+    "holdfast.entries.seq \n"
+    " LIMIT $5::INTEGER"
 )
-FIND_NEWS = _text(
-    select(*_row)
-    .where(entries.c.session == bindparam("session"), entries.c.seq > _bind("after"))
-    .order_by(entries.c.seq)
-    .limit(_bind("limit")),
-    *("session", "after", "limit"),
+FIND_FOLDS = (
+    "SELECT holdfast.entries.seq, holdfast.entries.branch, holdfast.entries.position, "
+    'holdfast.entries.kind, holdfast.entries."check", holdfast.entries.link, '
+    "holdfast.entries.salt, holdfast.entries.payload, holdfast.entries.holes, "
+    "holdfast.entries.seal \n"
+    "FROM holdfast.entries \n"
+    "WHERE holdfast.entries.session = $1::UUID AND holdfast.entries.branch = $2::INTEGER AND "
+    "holdfast.entries.seq > $3::BIGINT AND holdfast.entries.seq <= $4::BIGINT AND "
+    "holdfast.entries.kind = '\\x666f6c64'::bytea ORDER BY holdfast.entries.seq"
 )
-FIND_PLACE = _text(
-    select(entries.c.seq)
-    .where(
-        entries.c.session == bindparam("session"),
-        entries.c.branch == _bind("branch", Integer()),
-        entries.c.position < _bind("position"),
-        is_placed,
-    )
-    .order_by(entries.c.position.desc())
-    .limit(literal_column("1")),
-    *("session", "branch", "position"),
+FIND_NEWS = (
+    "SELECT holdfast.entries.seq, holdfast.entries.branch, holdfast.entries.position, "
+    'holdfast.entries.kind, holdfast.entries."check", holdfast.entries.link, '
+    "holdfast.entries.salt, holdfast.entries.payload, holdfast.entries.holes, "
+    "holdfast.entries.seal \n"
+    "FROM holdfast.entries \n"
+    "WHERE holdfast.entries.session = $1::UUID AND holdfast.entries.seq > $2::BIGINT ORDER BY "
+    "holdfast.entries.seq \n"
+    " LIMIT $3::INTEGER"
 )
-_places = (
-    func.unnest(
-        bindparam("sessions", type_=ARRAY(Uuid())), bindparam("seqs", type_=ARRAY(BigInteger()))
-    )
-    .table_valued(column("session", Uuid()), column("seq", BigInteger()), name="places")
-    .render_derived()
+FIND_PLACE = (
+    "SELECT holdfast.entries.seq \n"
+    "FROM holdfast.entries \n"
+    "WHERE holdfast.entries.session = $1::UUID AND holdfast.entries.branch = $2::INTEGER AND "
+    "holdfast.entries.position < $3::BIGINT AND holdfast.entries.position % 64 = 0 AND "
+    "holdfast.entries.kind = '\\x6d657373616765'::bytea ORDER BY holdfast.entries.position DESC \n"
+    " LIMIT 1"
 )
-FIND_ROWS_AT = _text(
-    select(entries.c.session, *_row).join_from(
-        entries,
-        _places,
-        and_(entries.c.session == _places.c.session, entries.c.seq == _places.c.seq),
-    ),
-    *("sessions", "seqs"),
+FIND_ROWS_AT = (
+    "SELECT holdfast.entries.session, holdfast.entries.seq, holdfast.entries.branch, "
+    'holdfast.entries.position, holdfast.entries.kind, holdfast.entries."check", '
+    "holdfast.entries.link, holdfast.entries.salt, holdfast.entries.payload, "
+    "holdfast.entries.holes, holdfast.entries.seal \n"
+    "FROM holdfast.entries JOIN unnest($1::UUID[], $2::BIGINT[]) AS anon_1(session, seq) ON "
+    "holdfast.entries.session = anon_1.session AND holdfast.entries.seq = anon_1.seq"
 )
-FIND_LINK = _find(entries, [entries.c.link], "session", "seq")
-ERASE_ROW = _update(entries, ("check", "salt", "payload", "holes", "seal"), "session", "seq")
-DELETE_ROWS = _delete(entries, "session")
-
-# Large texts, named appends, drafts, clocks
-
-FIND_BLOB = _find(blobs, [blobs.c.data], "session", "digest")
-_one_more = insert_or(blobs).values(
-    {name: bindparam(name) for name in ("session", "digest", "tenant", "count", "salt", "data")}
+FIND_LINK = (
+    "SELECT holdfast.entries.link \n"
+    "FROM holdfast.entries \n"
+    "WHERE holdfast.entries.session = $1::UUID AND holdfast.entries.seq = $2::BIGINT"
 )
-ADD_BLOB = _text(
-    _one_more.on_conflict_do_update(
-        index_elements=["session", "digest"],
-        set_={"count": blobs.c.count + _one_more.excluded.count},
-    ),
-    *("session", "digest", "tenant", "count", "salt", "data"),
+ERASE_ROW = (
+    'UPDATE holdfast.entries SET "check"=$1::BIGINT, salt=$2::BYTEA, payload=$3::BYTEA, '
+    "holes=$4::BYTEA, seal=$5::BYTEA WHERE holdfast.entries.session = $6::UUID AND "
+    "holdfast.entries.seq = $7::BIGINT"
 )
-LEAVE_BLOB = _text(
-    update(blobs)
-    .where(by(blobs, "session", "digest"))
-    .values(count=blobs.c.count - literal_column("1")),
-    *("by_session", "by_digest"),
+DELETE_ROWS = "DELETE FROM holdfast.entries WHERE holdfast.entries.session = $1::UUID"
+FIND_BLOB = (
+    "SELECT holdfast.blobs.data \n"
+    "FROM holdfast.blobs \n"
+    "WHERE holdfast.blobs.session = $1::UUID AND holdfast.blobs.digest = $2::BYTEA"
 )
-DELETE_UNUSED_BLOBS = _text(
-    delete(blobs).where(by(blobs, "session"), blobs.c.count <= literal_column("0")), "by_session"
+ADD_BLOB = (
+    "INSERT INTO holdfast.blobs (session, digest, tenant, count, salt, data) VALUES ($1::UUID, "
+    "$2::BYTEA, $3::UUID, $4::BIGINT, $5::BYTEA, $6::BYTEA) ON CONFLICT (session, digest) DO "
+    "UPDATE SET count = (holdfast.blobs.count + excluded.count)"
 )
-DELETE_BLOBS = _delete(blobs, "session")
-
+LEAVE_BLOB = (
+    "UPDATE holdfast.blobs SET count=(holdfast.blobs.count - 1) WHERE holdfast.blobs.session = "
+    "$1::UUID AND holdfast.blobs.digest = $2::BYTEA"
+)
+DELETE_UNUSED_BLOBS = (
+    "DELETE FROM holdfast.blobs WHERE holdfast.blobs.session = $1::UUID AND holdfast.blobs.count "
+    "<= 0"
+)
+DELETE_BLOBS = "DELETE FROM holdfast.blobs WHERE holdfast.blobs.session = $1::UUID"
 ONCE = ("salt", "digest", "first", "last", "branch", "messages", "check")
-FIND_ONCE = _find(once, [once.c[name] for name in ONCE], "session", "name")
-INSERT_ONCE = _insert(once, "session", "name", "tenant", *ONCE)
-FIND_NAMED_AFTER = _text(
-    select(once.c.name, *(once.c[name] for name in ONCE))
-    .where(once.c.session == bindparam("session"), once.c.name > _bind("after", LargeBinary()))
-    .order_by(once.c.name)
-    .limit(_bind("limit")),
-    *("session", "after", "limit"),
+FIND_ONCE = (
+    "SELECT holdfast.once.salt, holdfast.once.digest, holdfast.once.first, holdfast.once.last, "
+    'holdfast.once.branch, holdfast.once.messages, holdfast.once."check" \n'
+    "FROM holdfast.once \n"
+    "WHERE holdfast.once.session = $1::UUID AND holdfast.once.name = $2::BYTEA"
 )
-FORGET_ONCE = _text(
-    update(once)
-    .where(
-        once.c.session == bindparam("session"),
-        once.c.first <= _bind("seq"),
-        once.c.last >= _bind("seq"),
-    )
-    .values(salt=literal_column("NULL"), digest=literal_column("NULL")),
-    *("session", "seq"),
+INSERT_ONCE = (
+    "INSERT INTO holdfast.once (session, name, tenant, salt, digest, first, last, branch, "
+    'messages, "check") VALUES ($1::UUID, $2::BYTEA, $3::UUID, $4::BYTEA, $5::BYTEA, $6::BIGINT, '
+    "$7::BIGINT, $8::BYTEA, $9::BIGINT, $10::BIGINT)"
 )
-DELETE_ONCE = _delete(once, "session")
-
-FIND_DRAFT = _text(
-    select(drafts.c.number, drafts.c.digest, drafts.c.data)
-    .where(drafts.c.session == bindparam("session"), drafts.c.number > _bind("after", Integer()))
-    .order_by(drafts.c.number),
-    *("session", "after"),
+FIND_NAMED_AFTER = (
+    "SELECT holdfast.once.name, holdfast.once.salt, holdfast.once.digest, holdfast.once.first, "
+    'holdfast.once.last, holdfast.once.branch, holdfast.once.messages, holdfast.once."check" \n'
+    "FROM holdfast.once \n"
+    "WHERE holdfast.once.session = $1::UUID AND holdfast.once.name > $2::BYTEA ORDER BY "
+    "holdfast.once.name \n"
+    " LIMIT $3::INTEGER"
 )
-INSERT_DRAFT = _insert(drafts, "session", "number", "tenant", "digest", "data")
-LAST_CHUNK = _find(drafts, [func.max(drafts.c.number)], "session")
-DELETE_DRAFT = _delete(drafts, "session")
-
-FIND_CLOCK = _find(clocks, [clocks.c.seen], "tenant")
-_seen = insert_or(clocks).values(tenant=bindparam("tenant"), seen=bindparam("seen"))
-SAVE_CLOCK = _text(
-    _seen.on_conflict_do_update(index_elements=["tenant"], set_={"seen": _seen.excluded.seen}),
-    *("tenant", "seen"),
+FORGET_ONCE = (
+    "UPDATE holdfast.once SET salt=NULL, digest=NULL WHERE holdfast.once.session = $1::UUID AND "
+    "holdfast.once.first <= $2::BIGINT AND holdfast.once.last >= $2::BIGINT"
 )
-
-# Tenants
-
-ADD_TENANT = _text(
-    insert_or(tenants)
-    .values(tenant=bindparam("tenant"), name=bindparam("name"))
-    .on_conflict_do_nothing(),
-    *("tenant", "name"),
+DELETE_ONCE = "DELETE FROM holdfast.once WHERE holdfast.once.session = $1::UUID"
+FIND_DRAFT = (
+    "SELECT holdfast.drafts.number, holdfast.drafts.digest, holdfast.drafts.data \n"
+    "FROM holdfast.drafts \n"
+    "WHERE holdfast.drafts.session = $1::UUID AND holdfast.drafts.number > $2::INTEGER ORDER BY "
+    "holdfast.drafts.number"
 )
-FIND_TENANTS = _text(
-    select(tenants.c.tenant, tenants.c.name)
-    .where(tenants.c.tenant > bindparam("after"))
-    .order_by(tenants.c.tenant)
-    .limit(_bind("limit")),
-    *("after", "limit"),
+INSERT_DRAFT = (
+    "INSERT INTO holdfast.drafts (session, number, tenant, digest, data) VALUES ($1::UUID, "
+    "$2::INTEGER, $3::UUID, $4::BYTEA, $5::BYTEA)"
 )
-HAVE_SESSIONS = _text(
-    select(tenants.c.tenant).where(
-        exists().where(sessions.c.tenant == tenants.c.tenant).correlate(tenants)
-    )
+LAST_CHUNK = (
+    "SELECT max(holdfast.drafts.number) AS max_1 \n"
+    "FROM holdfast.drafts \n"
+    "WHERE holdfast.drafts.session = $1::UUID"
 )
-
-# The search index
-
-BEHIND = _text(
-    select(*_head)
-    .where(sessions.c.tenant == bindparam("tenant"), is_behind)
-    .order_by(sessions.c.session)
-    .limit(_bind("limit")),
-    *("tenant", "limit"),
+DELETE_DRAFT = "DELETE FROM holdfast.drafts WHERE holdfast.drafts.session = $1::UUID"
+FIND_CLOCK = (
+    "SELECT holdfast.clocks.seen \nFROM holdfast.clocks \nWHERE holdfast.clocks.tenant = $1::UUID"
 )
-UNREAD = _text(
-    select(entries.c.rid, *_row)
-    .where(
-        entries.c.session == bindparam("session"),
-        entries.c.seq > _bind("after"),
-        entries.c.seq <= _bind("last"),
-        is_message,
-    )
-    .order_by(entries.c.seq)
-    .limit(_bind("limit")),
-    *("session", "after", "last", "limit"),
+SAVE_CLOCK = (
+    "INSERT INTO holdfast.clocks (tenant, seen) VALUES ($1::UUID, $2::BIGINT) ON CONFLICT (tenant) "
+    "DO UPDATE SET seen = excluded.seen"
 )
-SET_INDEXED = _update(sessions, ("indexed",), "session")
-_word = insert_or(words).values(
-    {name: bindparam(name) for name in ("session", "seq", "rid", "words")}
+ADD_TENANT = (
+    "INSERT INTO holdfast.tenants (tenant, name) VALUES ($1::UUID, $2::BYTEA) ON CONFLICT DO "
+    "NOTHING"
 )
-ADD_WORDS = _text(_word.on_conflict_do_nothing(), "session", "seq", "rid", "words")
-_found = (
-    select(words.c.rid, words.c.session, words.c.seq)
-    .where(
-        words.c.words.contains(bindparam("words", type_=ARRAY(BigInteger()))),
-        words.c.rid < _bind("before"),
-    )
-    .order_by(words.c.rid.desc())
-    .limit(_bind("limit"))
+FIND_TENANTS = (
+    "SELECT holdfast.tenants.tenant, holdfast.tenants.name \n"
+    "FROM holdfast.tenants \n"
+    "WHERE holdfast.tenants.tenant > $1::UUID ORDER BY holdfast.tenants.tenant \n"
+    " LIMIT $2::INTEGER"
 )
-FIND_WORDS = _text(_found, "words", "before", "limit")
-FORGET_WORDS = _delete(words, "session", "seq")
-DELETE_WORDS = _delete(words, "session")
-
-FIND_FORMAT = _text(select(format.c.version))
-SAVE_FORMAT = _text(
-    insert_or(format)
-    .values(one=literal_column("true"), version=bindparam("version"))
-    .on_conflict_do_update(index_elements=["one"], set_={"version": bindparam("version")}),
-    "version",
+HAVE_SESSIONS = (
+    "SELECT holdfast.tenants.tenant \n"
+    "FROM holdfast.tenants \n"
+    "WHERE EXISTS (SELECT * \n"
+    "FROM holdfast.sessions \n"
+    "WHERE holdfast.sessions.tenant = holdfast.tenants.tenant)"
 )
-EVERYTHING = (*(DELETE_ROWS, DELETE_WORDS, DELETE_LINES, DELETE_ONCE, DELETE_DRAFT, DELETE_BLOBS),)
+BEHIND = (
+    "SELECT holdfast.sessions.session, holdfast.sessions.version, holdfast.sessions.watched, "
+    "holdfast.sessions.indexed, holdfast.sessions.writer, holdfast.sessions.number, "
+    "holdfast.sessions.id, holdfast.sessions.key, holdfast.sessions.agent, "
+    "holdfast.sessions.created, holdfast.sessions.updated, holdfast.sessions.ttl, "
+    "holdfast.sessions.marked, holdfast.sessions.seq, holdfast.sessions.branch, "
+    "holdfast.sessions.branches, holdfast.sessions.token, holdfast.sessions.owner, "
+    "holdfast.sessions.process, holdfast.sessions.boot, holdfast.sessions.until, "
+    'holdfast.sessions."check", (extract(epoch FROM clock_timestamp()) * 1000)::bigint \n'
+    "FROM holdfast.sessions \n"
+    "WHERE holdfast.sessions.tenant = $1::UUID AND holdfast.sessions.indexed < "
+    "holdfast.sessions.seq ORDER BY holdfast.sessions.session \n"
+    " LIMIT $2::INTEGER"
+)
+UNREAD = (
+    "SELECT holdfast.entries.rid, holdfast.entries.seq, holdfast.entries.branch, "
+    'holdfast.entries.position, holdfast.entries.kind, holdfast.entries."check", '
+    "holdfast.entries.link, holdfast.entries.salt, holdfast.entries.payload, "
+    "holdfast.entries.holes, holdfast.entries.seal \n"
+    "FROM holdfast.entries \n"
+    "WHERE holdfast.entries.session = $1::UUID AND holdfast.entries.seq > $2::BIGINT AND "
+    "holdfast.entries.seq <= $3::BIGINT AND holdfast.entries.kind = '\\x6d657373616765'::bytea "
+    "ORDER BY holdfast.entries.seq \n"
+    " LIMIT $4::INTEGER"
+)
+SET_INDEXED = (
+    "UPDATE holdfast.sessions SET indexed=$1::BIGINT WHERE holdfast.sessions.session = $2::UUID"
+)
+ADD_WORDS = (
+    "INSERT INTO holdfast.words (session, seq, rid, words) VALUES ($1::UUID, $2::BIGINT, "
+    "$3::BIGINT, $4::BIGINT[]) ON CONFLICT DO NOTHING"
+)
+FIND_WORDS = (
+    "SELECT holdfast.words.rid, holdfast.words.session, holdfast.words.seq \n"
+    "FROM holdfast.words \n"
+    "WHERE holdfast.words.words @> $1::BIGINT[] AND holdfast.words.rid < $2::BIGINT ORDER BY "
+    "holdfast.words.rid DESC \n"
+    " LIMIT $3::INTEGER"
+)
+FORGET_WORDS = (
+    "DELETE FROM holdfast.words WHERE holdfast.words.session = $1::UUID AND holdfast.words.seq = "
+    "$2::BIGINT"
+)
+DELETE_WORDS = "DELETE FROM holdfast.words WHERE holdfast.words.session = $1::UUID"
+FIND_FORMAT = "SELECT holdfast.format.version \nFROM holdfast.format"
+SAVE_FORMAT = (
+    "INSERT INTO holdfast.format (one, version) VALUES (true, $1::INTEGER) ON CONFLICT (one) DO "
+    "UPDATE SET version = $1::INTEGER RETURNING holdfast.format.one"
+)
+EVERYTHING = (DELETE_ROWS, DELETE_WORDS, DELETE_LINES, DELETE_ONCE, DELETE_DRAFT, DELETE_BLOBS)

@@ -25,6 +25,7 @@ from holdfast.stores.postgresql.formats import bring_up
 from holdfast.stores.postgresql.heads import session_of, tenant_of
 from holdfast.stores.postgresql.holder import Holder
 from holdfast.stores.postgresql.lanes import Lanes
+from holdfast.stores.postgresql.names import CENSUS
 from holdfast.stores.postgresql.pool import Pool
 from holdfast.stores.postgresql.server import (
     Durability,
@@ -39,7 +40,6 @@ from holdfast.stores.postgresql.server import (
     standbys_of,
 )
 from holdfast.stores.postgresql.shelf import PostgresShelf, channel_of
-from holdfast.stores.postgresql.tables import CENSUS
 from holdfast.stores.requests import Request
 from holdfast.stores.shelf import Shelf
 from holdfast.stores.values import LIMITS, Chunk, Found, Limits, Page, Stored, check_limits

@@ -27,9 +27,10 @@ PostgreSQL looks up no sum in an index.
 
 Whatever a caller can name is stored as bytes: text of PostgreSQL cannot hold a NUL. Only `words`
 has no policy: it holds nothing but numbers (see `search.py`), and its index would not be used.
+
+Nothing imports this module while a program runs: see `queries.py`.
 """
 
-from hashlib import blake2b
 from typing import Any
 
 from sqlalchemy import (
@@ -54,20 +55,11 @@ from sqlalchemy.dialects.postgresql import asyncpg
 from sqlalchemy.schema import CreateSequence
 
 from holdfast.stores.compiled import Compiler
+from holdfast.stores.postgresql.names import CENSUS, SCHEMA, SETTING
 from holdfast.stores.schema import PLACE_STEP, fields
-
-SCHEMA = "holdfast"
-SETTING = "holdfast.tenants"  # whose rows a connection may see: digests, as an array
-CENSUS = "holdfast.census"  # whether it may see the names of all tenants
 
 metadata = MetaData(schema=SCHEMA)
 dialect = asyncpg.dialect()  # type: ignore[no-untyped-call]
-
-
-def digest(*parts: str) -> bytes:
-    """16 bytes of some texts; no two different lists of texts are the same bytes here."""
-    whole = b"".join(len(data).to_bytes(8, "big") + data for data in map(str.encode, parts))
-    return blake2b(whole, digest_size=16, person=b"holdfast.pg").digest()
 
 
 def _session() -> "Column[Any]":
@@ -219,7 +211,7 @@ format = Table(
 _OPEN = (words, format)
 
 
-def ddl() -> list[str]:
+def _ddl() -> list[str]:
     """What makes the tables, in an empty schema, and their policies."""
     compiler = Compiler(dialect)
     made = [str(CreateSequence(order).compile(dialect=dialect))]
@@ -242,3 +234,7 @@ def _policy(table: str, also: str) -> list[str]:
         f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY",
         f"CREATE POLICY tenants ON {table} USING (tenant = ANY ({allowed}){also})",
     ]
+
+
+TABLES = tuple(_ddl())
+COLUMNS = {table.name: tuple(column.name for column in table.c) for table in metadata.sorted_tables}

@@ -6,7 +6,8 @@
 | `commits`  | who writes: batches of requests, each in one transaction               |
 | `backup`   | a copy of the whole file                                               |
 | `shelf`    | one transaction on one connection                                      |
-| `tables`   | the tables, and every statement that is run on them                    |
+| `tables`   | the tables, and every statement that is run on them, as written        |
+| `statements`, `many` | the same as text; statements for many rows                   |
 | `formats`  | the versions of the format, and how a file gets from one to the next   |
 | `search`   | the search index                                                       |
 | `wiping`   | leaving no byte of what was removed                                    |

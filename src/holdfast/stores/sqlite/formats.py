@@ -14,7 +14,7 @@ import sqlite3
 from functools import cache
 
 from holdfast.errors import Corrupt, StoreUnavailable
-from holdfast.stores.sqlite import search, tables
+from holdfast.stores.sqlite import search, statements
 from holdfast.stores.sqlite.header import stamp
 
 FORMAT = 2
@@ -22,7 +22,7 @@ FORMAT = 2
 
 def _steps(version: int) -> tuple[str, ...]:
     """What makes this version of the one before."""
-    return {1: tuple(tables.ddl()), 2: search.TABLES}[version]
+    return {1: statements.TABLES, 2: search.TABLES}[version]
 
 
 def bring_up(db: sqlite3.Connection, where: str) -> None:

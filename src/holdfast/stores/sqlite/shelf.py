@@ -23,8 +23,9 @@ from holdfast.stores.head import Head, Line, Row, erased
 from holdfast.stores.owners import Owners, moment
 from holdfast.stores.shelf import Fields, Listed, Once, Shelf
 from holdfast.stores.sqlite import search as index
-from holdfast.stores.sqlite import tables as sql
+from holdfast.stores.sqlite import statements as sql
 from holdfast.stores.sqlite.heads import Heads, head_check, line_check, read_head, read_line
+from holdfast.stores.sqlite.many import INSERT_PLAIN_ROWS, ROWS_AT_ONCE, find_heads
 from holdfast.stores.sqlite.wiping import write_anew
 from holdfast.stores.values import Appended
 
@@ -69,7 +70,7 @@ class SQLiteShelf(Shelf):
             some = wanted[start : start + _FETCH_MAX]
             size = 1 << (len(some) - 1).bit_length()  # few sizes: few statements to prepare
             some += some[:1] * (size - len(some))
-            for row in self._db.execute(sql.find_heads(size), some):
+            for row in self._db.execute(find_heads(size), some):
                 try:
                     head = self._shared(row[:_FIELDS])
                     if row[_FIELDS] is not None:
@@ -132,9 +133,9 @@ class SQLiteShelf(Shelf):
         del values[_COLUMNS - 1 :: _COLUMNS]
         for column in _BYTES:
             values[column :: _COLUMNS - 1] = map(bytearray, values[column :: _COLUMNS - 1])
-        at, step = 0, (_COLUMNS - 1) * sql.ROWS_AT_ONCE
+        at, step = 0, (_COLUMNS - 1) * ROWS_AT_ONCE
         while len(values) - at >= step:
-            self._db.execute(sql.INSERT_PLAIN_ROWS, values[at : at + step])
+            self._db.execute(INSERT_PLAIN_ROWS, values[at : at + step])
             at += step
         while at < len(values):
             self._db.execute(sql.INSERT_PLAIN_ROW, values[at : at + _COLUMNS - 1])

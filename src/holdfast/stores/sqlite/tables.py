@@ -14,11 +14,13 @@
 Rows that change have a check, a CRC-32 of what must not change unnoticed.
 
 The log is a rowid table beside a small index, and not clustered by session: a row then goes to
-the end of the file, wherever the session's other rows are. Statements are built from the
-tables when the module is loaded, and are plain text afterwards; values are always bound.
+the end of the file, wherever the session's other rows are.
+
+Nothing imports this module while a program runs, and only here is SQLAlchemy needed. Its constants
+are compiled once for all: after a change, `python tests/sqlite_statements.py` makes `statements.py`
+of them, plain texts, which is what the store imports. Values are always bound.
 """
 
-from functools import cache
 from typing import Any
 
 from sqlalchemy import (
@@ -45,12 +47,9 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects import sqlite
-from sqlalchemy.sql.elements import BindParameter
 
 from holdfast.stores.compiled import Compiler, by
 from holdfast.stores.schema import PLACE_STEP, fields
-
-ROWS_AT_ONCE = 64  # in one INSERT
 
 _metadata = MetaData()
 _NO: Any = literal_column("0")  # an OFFSET, or SQLAlchemy binds one
@@ -159,16 +158,8 @@ _text, _insert, _find, _update, _delete = (
 )
 
 
-def ddl() -> list[str]:
-    """What makes the tables."""
-    return [made for table in _metadata.sorted_tables for made in _sql.table(table)]
-
-
-def _repeated(statement: str, count: int) -> str:
-    """An INSERT of one row as one of many."""
-    insert, values = statement.split(" VALUES ")
-    return f"{insert} VALUES {', '.join([values] * count)}"
-
+# What makes the tables.
+TABLES = tuple(made for table in _metadata.sorted_tables for made in _sql.table(table))
 
 # Sessions: the columns in the order of the fields of a Head, and those that change.
 
@@ -195,13 +186,14 @@ INSERT_DOCUMENT = _insert(documents, "session", "body", "check", "digest")
 UPDATE_DOCUMENT = _update(documents, ("body", "check", "digest"), "session")
 
 
-@cache
-def find_heads(count: int) -> str:
-    """Heads by their ids, each with the branch in use; for so many ids."""
-    ids: list[BindParameter[Any]] = [bindparam(f"id_{number}") for number in range(count)]
-    in_use = and_(branches.c.session == sessions.c.number, branches.c.number == sessions.c.branch)
-    chosen = select(*_head, *_line).join_from(sessions, branches, in_use, isouter=True)
-    return _text(chosen.where(sessions.c.id.in_(ids)), *(each.key for each in ids))
+# A head by its id, with the branch in use; `many.py` makes it one for many ids.
+_in_use = and_(branches.c.session == sessions.c.number, branches.c.number == sessions.c.branch)
+FIND_HEADS = _text(
+    select(*_head, *_line)
+    .join_from(sessions, branches, _in_use, isouter=True)
+    .where(sessions.c.id.in_([bindparam("id")])),
+    "id",
+)
 
 
 def _newest(*, is_of_agent: bool, is_bounded: bool) -> str:
@@ -270,8 +262,7 @@ _stretch = and_(
     entries.c.seq <= bindparam("last"),
 )
 INSERT_ROW = _insert(entries, "session", *_ROW[:-1])
-INSERT_PLAIN_ROW = _insert(entries, "session", *_ROW[:-2])  # without holes
-INSERT_PLAIN_ROWS = _repeated(INSERT_PLAIN_ROW, ROWS_AT_ONCE)
+INSERT_PLAIN_ROW = _insert(entries, "session", *_ROW[:-2])  # without holes; see `many.py`
 FIND_ROW = _find(entries, _row, "session", "seq")
 _fields = [entries.c.seq, entries.c.check, case((entries.c.holes.is_(None), entries.c.payload))]
 FIND_FIELDS = _text(
