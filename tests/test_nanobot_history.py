@@ -132,7 +132,8 @@ def test_what_is_said_on_our_own_behalf_begins_no_turn():
 
 
 def test_a_long_result_is_shown_shortened_and_stays_whole():
-    """S4-48: 500 characters and a word of it, in what a model is given again; the list has all."""
+    """S4-48, B34: 500 characters and a word of it, in what a model is given again; the list has
+    all."""
     said = [user("a"), assistant("", "c1"), result("c1", "x" * 501), assistant("", "c2")]
     said += [result("c2", "y" * 500)]
 
