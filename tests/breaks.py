@@ -922,6 +922,18 @@ BREAKS = {
         "        if False:",
         "no model is shown a picture",
     ),
+    "S2-78": Break(
+        f"{SRC}/codec/jaato_state.py",
+        'r"[12](\\.\\d+)*"',
+        'r"2\\.1"',
+        "older versions are not read",
+    ),
+    "S2-79": Break(
+        f"{SRC}/manager.py",
+        "            except SessionNotFound:\n                return False\n",
+        "            except SessionNotFound:\n                return True\n",
+        "removing what is not there is said to have worked",
+    ),
     "S2-79a": Break(
         f"{SRC}/providers/wire_provider.py",
         "self.wire.ask(\n                messages,\n",
@@ -1233,18 +1245,15 @@ BREAKS = {
     ),
     "B23": Break(
         f"{SRC}/steps/tool_runs.py",
-        "                await runs.stop()\n"
-        "                for finished in runs.take():\n"
-        "                    yield finished\n"
-        "                raise",
-        "                await runs.stop()\n                raise",
+        "        taken, self._finished = self._finished, []\n",
+        "        if self._running or self._cancel.is_cancelled:\n            return []\n        taken, self._finished = self._finished, []\n",
         "what finished before a cancel is dropped",
     ),
     "B24": Break(
         f"{SRC}/steps/calls.py",
-        "            for call, tool in found.run\n        )",
-        "            for call, tool in found.run[:1]\n        )",
-        "only the first call of an answer is run in a round",
+        "    for call in standing.waiting:",
+        "    for call in standing.waiting[:1]:",
+        "only the first call of an answer is run",
     ),
     "B25": Break(
         f"{SRC}/providers/answer.py",
@@ -1346,10 +1355,10 @@ BREAKS = {
         "every append writes the file anew",
     ),
     "B51": Break(
-        f"{SRC}/window/ledger.py",
-        "        added = known.take(request, usage.input, changed)",
-        "        added = None",
-        "estimates learn nothing from reports",
+        f"{SRC}/window/learning.py",
+        "            self._move(text, tools, tokens, noise)",
+        "            pass",
+        "no answer teaches anything",
     ),
     "B52": Break(
         f"{SRC}/stores/jsonl/page.py",
@@ -1618,9 +1627,9 @@ BREAKS = {
     ),
     "B28": Break(
         f"{SRC}/window/overflow.py",
-        "    if attempt > ATTEMPTS_MAX:",
-        "    if attempt > 99:",
-        "there is no end of attempts",
+        "        plan = _cut(view, real, wanted, is_known=reported is not None)",
+        '        plan = nothing(_NAME, real, "no")',
+        "a result that is too long stays so for ever",
     ),
     "B29": Break(
         f"{SRC}/window/budget_policy.py",

@@ -655,6 +655,7 @@ def test_a_file_of_another_key_stays_in_the_oldest_place(opened, tmp_path):
     sessions = opened(nanobot.SessionManager, workspace(tmp_path), data=data)
 
     assert sessions.get_or_create(KEY).messages == []
+    assert (data / "sessions" / "telegram_12345678.jsonl").exists()
     assert texts(sessions.get_or_create("telegram_12345678")) == ["a"]
 
 

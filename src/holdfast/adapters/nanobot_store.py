@@ -22,7 +22,7 @@ from holdfast.adapters import nanobot_log, nanobot_places
 from holdfast.adapters.nanobot_log import Seen, Wanted
 from holdfast.adapters.nanobot_places import Place
 from holdfast.errors import SessionExpired, SessionNotFound, Unsupported
-from holdfast.frozen import freeze
+from holdfast.frozen import freeze, thaw
 from holdfast.loop_thread import LoopThread
 from holdfast.messages import Message
 from holdfast.stores.base import Tenant
@@ -100,11 +100,11 @@ class SessionStore:
                 messages=found.messages,
                 created_at=_local(found.record.created_at),
                 updated_at=_local(found.record.updated_at),
-                metadata=_plain(found.record.metadata),
+                metadata=thaw(found.record.metadata),
                 last_consolidated=found.seen.cursor,
             )
             if self._private is not None and found.seen.private:
-                session.provider_state = self._private(_plain(found.seen.private))
+                session.provider_state = self._private(thaw(found.seen.private))
             self._remember(session, found.seen)
             return session
 
@@ -256,19 +256,10 @@ def _described(key: str, record: Any) -> dict[str, Any]:
         "key": key,
         "created_at": _local(record.created_at).isoformat(),
         "updated_at": _local(record.updated_at).isoformat(),
-        "metadata": _plain(record.metadata),
+        "metadata": thaw(record.metadata),
     }
 
 
 def _local(time: datetime) -> datetime:
     """As nanobot has it: the time here, without its zone."""
     return time.astimezone().replace(tzinfo=None)
-
-
-def _plain(value: Any) -> Any:
-    """JSON that its owner may change."""
-    if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [_plain(each) for each in value]
-    return value
