@@ -1246,13 +1246,15 @@ BREAKS = {
     "B23": Break(
         f"{SRC}/steps/tool_runs.py",
         "        taken, self._finished = self._finished, []\n",
-        "        if self._running or self._cancel.is_cancelled:\n            return []\n        taken, self._finished = self._finished, []\n",
+        "        if self._running or self._cancel.is_cancelled:\n"
+        "            return []\n"
+        "        taken, self._finished = self._finished, []\n",
         "what finished before a cancel is dropped",
     ),
     "B24": Break(
-        f"{SRC}/steps/calls.py",
-        "    for call in standing.waiting:",
-        "    for call in standing.waiting[:1]:",
+        f"{SRC}/steps/standing.py",
+        "                waiting = {call.id: call for call in entry.calls}",
+        "                waiting = {call.id: call for call in entry.calls[:1]}",
         "only the first call of an answer is run",
     ),
     "B25": Break(
@@ -1626,9 +1628,9 @@ BREAKS = {
         "words are added to a result",
     ),
     "B28": Break(
-        f"{SRC}/window/overflow.py",
-        "        plan = _cut(view, real, wanted, is_known=reported is not None)",
-        '        plan = nothing(_NAME, real, "no")',
+        f"{SRC}/window/fit.py",
+        "_is_result(item) and item.turn == view.turn]",
+        "_is_result(item) and item.turn < 0]",
         "a result that is too long stays so for ever",
     ),
     "B29": Break(
