@@ -576,9 +576,9 @@ BREAKS = {
     ),
     "S4-30": Break(
         f"{SRC}/adapters/nanobot_log.py",
-        "    entries = _entries(lines[len(seen.lines) :]) + _news(wanted, seen)\n"
+        "    entries = wanted.entries(lines[len(seen.lines) :]) + _news(wanted, seen)\n"
         "    if not entries",
-        "    entries = _entries(lines[len(seen.lines) + 1 :]) + _news(wanted, seen)\n"
+        "    entries = wanted.entries(lines[len(seen.lines) + 1 :]) + _news(wanted, seen)\n"
         "    if not entries",
         "the first message of a turn is not saved",
     ),
@@ -1709,7 +1709,7 @@ BREAKS = {
         f"{SRC}/adapters/nanobot_log.py",
         "    done = await tenant.append(seen.id, entries, branch=seen.branch)\n",
         "    await tenant.clear(seen.id)\n"
-        "    done = await tenant.append(seen.id, _entries(lines), branch=seen.branch)\n",
+        "    done = await tenant.append(seen.id, wanted.entries(lines), branch=seen.branch)\n",
         "who saves overwrites what others said",
     ),
     "B47": Break(

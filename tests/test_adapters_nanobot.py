@@ -317,7 +317,24 @@ def test_a_live_object_stays_unique_and_a_let_go_one_is_stored(sessions, monkeyp
     gc.collect()
 
     assert sessions.get_or_create("cli:kept") is kept
+    assert [each["key"] for each in sessions.list_sessions()] == ["cli:unsaved"]
     assert texts(sessions.get_or_create("cli:unsaved")) == ["a"]
+
+
+def test_a_session_that_cannot_be_stored_keeps_nobody_from_theirs(
+    sessions, opened, url, monkeypatch, caplog
+):
+    """S4-50: one that was deleted elsewhere, or that holds what is no JSON, is let go of; what is
+    lost with it is told."""
+    monkeypatch.setattr(nanobot, "CACHED_MAX", 1)
+    gone = talk(sessions, ("a", "b"), key="cli:gone")
+    opened(nanobot.SessionManager, url=url).delete_session("cli:gone")
+    gone.add_message("user", "c")
+
+    sessions.get_or_create("cli:bad").add_message("user", "d", when=object())
+    sessions.get_or_create("cli:fine")
+
+    assert "'cli:gone'" in caplog.text and "'cli:bad'" in caplog.text
 
 
 def test_a_list_has_the_newest_first(sessions):
@@ -393,6 +410,34 @@ def test_new_that_fails_keeps_everything(sessions):
     assert reply == "Memory archival failed, session not cleared. Please try again."
     assert sessions.get_or_create(KEY) is session
     assert texts(session) == stored(sessions) == ["a", "b"]
+
+
+def test_who_still_has_the_session_goes_on_with_the_new_one(sessions):
+    """S4-44: the object that was emptied says what it says next behind that, on no other branch."""
+    session = talk(sessions, ("a", "b"))
+    sessions.new(KEY)
+
+    session.add_message("user", "fresh")
+    sessions.save(session)
+
+    assert stored(sessions) == ["fresh"]
+    assert branches(sessions) == (["main"], "main")
+
+
+def test_what_is_stored_was_redacted(opened, url):
+    """The hook of `open` is asked for every message, whoever says it."""
+
+    def redact(message):
+        return message.replace(content=(message.text or "").replace("secret", "***"))
+
+    sessions = opened(nanobot.SessionManager, url=url, redact=redact)
+    session = talk(sessions, ("a secret", "b"))
+    talk(sessions, ("c secret", "d"))
+    session.messages[1]["content"] = "B secret"
+    sessions.save(session)
+
+    assert stored(sessions) == ["a ***", "B ***", "c ***", "d"]
+    assert stored(sessions, branch="main") == ["a ***", "b", "c ***", "d"]
 
 
 # Cutting and forking

@@ -32,7 +32,13 @@ from holdfast.adapters import nanobot_history
 from holdfast.adapters.nanobot_history import MESSAGES_MAX, REPLAYED, RESULT_CHARS
 from holdfast.adapters.nanobot_places import HOME, place_of
 from holdfast.adapters.nanobot_store import SessionStore, store_for_nanobot
-from holdfast.errors import HoldfastError, InvalidInput
+from holdfast.errors import (
+    HoldfastError,
+    InvalidInput,
+    SessionExpired,
+    SessionNotFound,
+    TooLarge,
+)
 from holdfast.messages import Role
 
 __all__ = [
@@ -242,6 +248,7 @@ class SessionManager:
                 _log.warning("%r was not cleared: %s", key, type(error).__name__)
                 return ARCHIVE_FAILED
             session.clear()
+            self._store.begun_anew(session)
             self.invalidate(key)
             return STARTED
 
@@ -289,8 +296,16 @@ class SessionManager:
         self._held.move_to_end(session.key)
         while len(self._held) > CACHED_MAX:
             key, oldest = next(iter(self._held.items()))
-            self._store.save(oldest)
+            if oldest.messages or oldest.metadata or self._store.knows(oldest):
+                self._store_oldest(oldest)
             del self._held[key]
+
+    def _store_oldest(self, session: Session) -> None:
+        """What nobody can store any more must not keep others from their sessions."""
+        try:
+            self._store.save(session)
+        except (SessionNotFound, SessionExpired, InvalidInput, TooLarge) as error:
+            _log.warning("what was added to %r and not saved is lost: %s", session.key, error)
 
 
 def _now() -> datetime:

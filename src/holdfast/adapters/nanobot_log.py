@@ -23,6 +23,7 @@ from holdfast.entries import Entry, Mark, UnknownEntry
 from holdfast.errors import DuplicateSession, InvalidInput, SessionExpired, SessionNotFound
 from holdfast.frozen import FrozenDict, freeze
 from holdfast.messages import Message
+from holdfast.steps.orders import Redact, redacted
 from holdfast.stores.base import Tenant
 from holdfast.stores.jsonl.state import CURSOR
 from holdfast.stores.values import Record, Stored
@@ -59,13 +60,21 @@ class Loaded(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """A session as nanobot has it now."""
+    """A session as nanobot has it now; `redact` makes of a message the one that is stored."""
 
     key: str
     messages: Sequence[Mapping[str, Any]]
     metadata: Mapping[str, Any]
     cursor: int
     private: Mapping[str, Any]
+    redact: Redact | None = None
+
+    def entries(self, lines: Sequence[str]) -> list[Entry]:
+        """What these lines say, as it may be stored."""
+        return [
+            redacted(each, self.redact) if isinstance(each, Message) else each
+            for each in _entries(lines)
+        ]
 
 
 async def load(tenant: Tenant, key: str) -> Loaded | None:
@@ -183,7 +192,7 @@ async def _cleared(tenant: Tenant, key: str, seen: Seen) -> bool:
 
 async def _append(tenant: Tenant, wanted: Wanted, lines: tuple[str, ...], seen: Seen) -> Seen:
     """Add what is new, all or none."""
-    entries = _entries(lines[len(seen.lines) :]) + _news(wanted, seen)
+    entries = wanted.entries(lines[len(seen.lines) :]) + _news(wanted, seen)
     if not entries:
         return seen
     done = await tenant.append(seen.id, entries, branch=seen.branch)
@@ -198,7 +207,7 @@ async def _branch_off(
     if record.id != seen.id:
         raise SessionNotFound(wanted.key)
     at = seen.seqs[same - 1] if same else 0
-    entries = _entries(lines[same:]) + _news(wanted, seen._replace(private=FrozenDict()))
+    entries = wanted.entries(lines[same:]) + _news(wanted, seen._replace(private=FrozenDict()))
     await branching.go_on(tenant, record, BRANCH, seen.branch, at, entries)
     found = await load(tenant, wanted.key)
     assert found is not None

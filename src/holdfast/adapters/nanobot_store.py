@@ -120,11 +120,23 @@ class SessionStore:
                 session.metadata,
                 session.last_consolidated,
                 self._private_of(session),
+                self.sessions._workshop.redact,
             )
             found = self.loop.run(nanobot_log.save(self._tenant, wanted, seen))
             self._absent.discard(session.key)
             self.sessions.invalidate(session.key)
             self._remember(session, found)
+
+    def knows(self, session: object) -> bool:
+        """Whether this very session was loaded or saved here."""
+        return id(session) in self._seen
+
+    def begun_anew(self, session: SessionLike) -> None:
+        """This session was emptied, here and in the store: what it says next goes behind that."""
+        with self._lock:
+            found = self.loop.run(nanobot_log.load(self._tenant, session.key))
+            if found is not None:
+                self._remember(session, found.seen._replace(lines=(), seqs=()))
 
     def delete(self, key: str) -> bool:
         """Remove a session; False if there was none."""
