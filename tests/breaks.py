@@ -440,6 +440,14 @@ BREAKS = {
         '[stem.replace("_", ":"), stem.replace("_", ":", 1)]',
         "every _ is taken for a colon",
     ),
+    "S4-10": Break(
+        f"{SRC}/adapters/nanobot_places.py",
+        "    if not isinstance(found, nanobot.Metadata):\n"
+        "        return False\n"
+        "    return found.key == key if found.key else key in keys_of(name)",
+        "    return isinstance(found, nanobot.Metadata)",
+        "another key's session is moved",
+    ),
     "S4-11": Break(
         f"{SRC}/stores/jsonl/writing.py",
         "        yield first\n        yield from",
@@ -494,17 +502,59 @@ BREAKS = {
         "",
         "what cannot be read is not counted",
     ),
+    "S4-32": Break(
+        f"{SRC}/adapters/nanobot.py",
+        '"timestamp": _now().isoformat()} | extras',
+        '"timestamp": _now().isoformat()}',
+        "extras are dropped",
+    ),
     "S4-33": Break(
         f"{SRC}/stores/jsonl/shelf.py",
         "wanted.sort(key=lambda each: each[:2], reverse=True)",
         "wanted.sort(key=lambda each: each[:2])",
         "the oldest come first",
     ),
+    "S4-34": Break(
+        f"{SRC}/adapters/nanobot_history.py",
+        "    return entry | {name: message[name] for name in _NAMES if name in message}",
+        "    return {**message, **entry}",
+        "every field is given to a model",
+    ),
+    "S4-35": Break(
+        f"{SRC}/adapters/nanobot_history.py",
+        '    if content is None and not message.get("tool_calls"):\n        content = ""',
+        '    if content is None:\n        content = ""',
+        "the null beside calls is replaced",
+    ),
+    "S4-36": Break(
+        f"{SRC}/adapters/nanobot_history.py",
+        "    said = without_orphans(said[_first_turn(said, 0) or 0 :])",
+        "    said = without_orphans(said)",
+        "a history begins in the middle of a turn",
+    ),
+    "S4-37": Break(
+        f"{SRC}/adapters/nanobot_history.py",
+        "    start = min(consolidated, max(len(messages) - replayed, 0))",
+        "    start = consolidated",
+        "what is summarised is never replayed",
+    ),
+    "S4-48": Break(
+        f"{SRC}/adapters/nanobot_history.py",
+        "        return text[:result_chars] + TRUNCATED",
+        "        return text[:result_chars]",
+        "a result is shortened without a word of it",
+    ),
     "S4-50": Break(
         f"{SRC}/stores/jsonl/writing.py",
         "    os.replace(source, target)\n    if is_sync:",
         "    os.replace(source, target)\n    if False:",
         "the name of a new file is not synced",
+    ),
+    "S4-51": Break(
+        f"{SRC}/adapters/nanobot.py",
+        "        self.last_consolidated = done\n        self.updated_at = _now()\n\n\nclass",
+        "        self.updated_at = _now()\n\n\nclass",
+        "the counter is not counted anew",
     ),
     "S4-52": Break(
         f"{SRC}/stores/jsonl/files.py",
@@ -524,11 +574,49 @@ BREAKS = {
         "        return asyncio.Lock()",
         "two who ask at once get two objects",
     ),
+    "S4-30": Break(
+        f"{SRC}/adapters/nanobot_log.py",
+        "    entries = wanted.entries(lines[len(seen.lines) :]) + _news(wanted, seen)\n"
+        "    if not entries",
+        "    entries = wanted.entries(lines[len(seen.lines) + 1 :]) + _news(wanted, seen)\n"
+        "    if not entries",
+        "the first message of a turn is not saved",
+    ),
     "S4-31": Break(
         f"{SRC}/live.py",
         "            self._stale.add(key)",
         "            pass",
         "what was invalidated is given out as it is",
+    ),
+    "B1": Break(
+        f"{SRC}/stores/jsonl/page.py",
+        "        lost += broken\n",
+        "",
+        "what cannot be read is not counted",
+    ),
+    "B2": Break(
+        f"{SRC}/stores/jsonl/writing.py",
+        "    os.replace(source, target)\n    if is_sync:",
+        "    Path(target).write_bytes(Path(source).read_bytes())\n    if is_sync:",
+        "a file is written in its place",
+    ),
+    "B3": Break(
+        f"{SRC}/stores/jsonl/page.py",
+        '    if not line.startswith(b"{"):\n        return None\n    try:',
+        '    if not line.startswith(b"{") or len(line) > 1 << 20:\n        return None\n    try:',
+        "a line over 1 MiB cannot be read",
+    ),
+    "B4": Break(
+        f"{SRC}/stores/jsonl/state.py",
+        "created_at=record.born or page.time_text(head.created)",
+        "created_at=page.time_text(head.updated)",
+        "the time of creation is lost",
+    ),
+    "B9": Break(
+        f"{SRC}/stores/jsonl/folder.py",
+        " and self.key_of(name, key) == key:",
+        ":",
+        "a file belongs to whoever asks for its name",
     ),
     "B10": Break(
         f"{SRC}/codec/jaato.py",
@@ -835,6 +923,18 @@ BREAKS = {
         "        if False:",
         "no model is shown a picture",
     ),
+    "S2-78": Break(
+        f"{SRC}/codec/jaato_state.py",
+        'r"[12](\\.\\d+)*"',
+        'r"2\\.1"',
+        "older versions are not read",
+    ),
+    "S2-79": Break(
+        f"{SRC}/manager.py",
+        "            except SessionNotFound:\n                return False\n",
+        "            except SessionNotFound:\n                return True\n",
+        "removing what is not there is said to have worked",
+    ),
     "S2-79a": Break(
         f"{SRC}/providers/wire_provider.py",
         "self.wire.ask(\n                messages,\n",
@@ -1064,6 +1164,74 @@ BREAKS = {
         "            (),",
         "the tools that were passed are not offered",
     ),
+    "B11": Break(
+        f"{SRC}/stores/head.py",
+        "        self.updated = now\n        self.marked = None",
+        "        self.updated = self.created = now\n        self.marked = None",
+        "every write makes the session anew",
+    ),
+    "B12": Break(
+        f"{SRC}/manager.py",
+        "        self._live.put(session)\n        return session\n\n    def __await__",
+        "        self._live.put(session)\n"
+        "        await self.retain(Retention(count=20))\n"
+        "        return session\n"
+        "\n"
+        "    def __await__",
+        "more than 20 sessions are not kept",
+    ),
+    "B13": Break(
+        f"{SRC}/session.py",
+        "        kept = shown(fold, self._bench.redacted)\n",
+        "        kept = shown(fold, self._bench.redacted)\n"
+        "        await self._tenant.erase(self.id, [each.seq for each in stored])\n",
+        "what is summarised is deleted first",
+    ),
+    "B14": Break(
+        f"{SRC}/stores/front.py",
+        "            return views.read(shelf, head, branch, start, stop, kind)",
+        "            found = views.read(shelf, head, branch, start, stop, kind)\n"
+        "            return tuple(sorted(found, key=lambda each: each.entry.timestamp))",
+        "a conversation is in the order of its times",
+    ),
+    "B15": Break(
+        f"{SRC}/workbench.py",
+        "            return await self.talk.append(entries)",
+        "            await self.tenant.erase(self.record.id, [1])\n"
+        "            return await self.talk.append(entries)",
+        "making room deletes",
+    ),
+    "B16": Break(
+        f"{SRC}/stores/changes.py",
+        "FrozenDict({n: v for n, v in merged.items() if v is not None})",
+        "FrozenDict(merged)",
+        "a name cannot be taken away",
+    ),
+    "B17": Break(
+        f"{SRC}/stores/requests.py",
+        "        head.check_alive(self.now)\n        if self.lease",
+        "        if self.lease",
+        "an expired session can be appended to",
+    ),
+    "B18": Break(
+        f"{SRC}/steps/turn_log.py",
+        "await self.keeper.keep([*self.unsaid, *entries], finish=finish)",
+        "await self.keeper.keep([*entries], finish=finish)",
+        "what the user said is not saved",
+    ),
+    "B19": Break(
+        f"{SRC}/manager.py",
+        "            await session.load()\n",
+        "",
+        "a conversation is not read again",
+    ),
+    "B20": Break(
+        f"{SRC}/turn.py",
+        "            self._log.journal.begin(self._talk.head)",
+        "            await self._log.keep([])\n"
+        "            self._log.journal.begin(self._talk.head)",
+        "a call that fails leaves its question in the log",
+    ),
     "B21": Break(
         f"{SRC}/window/render.py",
         '_made(message, Role.USER, content, "orphan", index)',
@@ -1076,11 +1244,31 @@ BREAKS = {
         "is Shown else Shown(messages)",
         "only some providers would repair pairs",
     ),
+    "B23": Break(
+        f"{SRC}/steps/tool_runs.py",
+        "        taken, self._finished = self._finished, []\n",
+        "        if self._running or self._cancel.is_cancelled:\n"
+        "            return []\n"
+        "        taken, self._finished = self._finished, []\n",
+        "what finished before a cancel is dropped",
+    ),
+    "B24": Break(
+        f"{SRC}/steps/standing.py",
+        "                waiting = {call.id: call for call in entry.calls}",
+        "                waiting = {call.id: call for call in entry.calls[:1]}",
+        "only the first call of an answer is run",
+    ),
     "B25": Break(
         f"{SRC}/providers/answer.py",
         '        block.signature = (block.signature or "") + text.mend(signature)[0]',
         "        text.mend(signature)",
         "signatures of thinking are dropped",
+    ),
+    "B34": Break(
+        f"{SRC}/adapters/nanobot_history.py",
+        '        if each.get("role") == "tool" and each.get("tool_call_id") not in declared:',
+        "        if False:",
+        "a result leads without its call",
     ),
     "B35": Break(
         f"{SRC}/codec/lango.py",
@@ -1150,12 +1338,36 @@ BREAKS = {
         "        self._spelling = spelling",
         "all conversations share one map of names",
     ),
+    "B48": Break(
+        f"{SRC}/turn_queue.py",
+        "        if not wait_s:\n            raise Busy(key, self._owner)\n",
+        "        if not wait_s:\n            return wait_s\n",
+        "a second sender enters a turn that runs",
+    ),
     "B49": Break(
         f"{SRC}/providers/wire_provider.py",
         "        callbacks = Callbacks(on_chunk, on_usage_update, on_thinking, on_tool_call)",
         "        callbacks = Callbacks(on_chunk, on_usage_update, on_thinking, on_tool_call)\n"
         '        callbacks = self.__dict__.setdefault("_callbacks", callbacks)',
         "callbacks belong to the object",
+    ),
+    "B50": Break(
+        f"{SRC}/stores/jsonl/writing.py",
+        "    return state.time_at is None and bool(_new_lines(state))",
+        "    return True",
+        "every append writes the file anew",
+    ),
+    "B51": Break(
+        f"{SRC}/window/learning.py",
+        "            self._move(text, tools, tokens, noise)",
+        "            pass",
+        "no answer teaches anything",
+    ),
+    "B52": Break(
+        f"{SRC}/stores/jsonl/page.py",
+        "        lost += broken\n",
+        "",
+        "what cannot be read is not counted",
     ),
     "B53": Break(
         f"{SRC}/private_files.py",
@@ -1403,11 +1615,36 @@ BREAKS = {
         "    return total + min(desired, context // 2) - context",
         "after a refusal less than the reserve is freed",
     ),
+    "B26": Break(
+        f"{SRC}/providers/prepare.py",
+        '        if getattr(part, "blob", part) is None and self._rules.takes(part, role):',
+        "        if False:",
+        "parts do not go the way of text",
+    ),
+    "B27": Break(
+        f"{SRC}/steps/tool_results.py",
+        "    return _message(call, found, is_error=False)",
+        '    found = found._replace(content=f"{found.content} [Go on.]")\n'
+        "    return _message(call, found, is_error=False)",
+        "words are added to a result",
+    ),
+    "B28": Break(
+        f"{SRC}/window/fit.py",
+        "_is_result(item) and item.turn == view.turn]",
+        "_is_result(item) and item.turn < 0]",
+        "a result that is too long stays so for ever",
+    ),
     "B29": Break(
         f"{SRC}/window/budget_policy.py",
         "if not stays.has(p) and",
         "if p not in stays.locked and",
         "kept turns leave in some phase",
+    ),
+    "B30": Break(
+        f"{SRC}/messages.py",
+        "            or self.synthetic is not None\n",
+        "",
+        "a summary begins a turn",
     ),
     "B31": Break(
         f"{SRC}/window/evict.py",
@@ -1462,6 +1699,19 @@ BREAKS = {
         "default=0)",
         "default=1)",
         "the first child has number 2",
+    ),
+    "B45": Break(
+        f"{SRC}/turn_queue.py",
+        "asyncio.Lock()  # served in order",
+        "asyncio.Semaphore(2)",
+        "two turns of one session run at once",
+    ),
+    "B46": Break(
+        f"{SRC}/adapters/nanobot_log.py",
+        "    done = await tenant.append(seen.id, entries, branch=seen.branch)\n",
+        "    await tenant.clear(seen.id)\n"
+        "    done = await tenant.append(seen.id, wanted.entries(lines), branch=seen.branch)\n",
+        "who saves overwrites what others said",
     ),
     "B47": Break(
         f"{SRC}/child.py",
@@ -1752,5 +2002,11 @@ BREAKS = {
         "else (*window.messages, message)",
         'else (*window.messages, Message.user("..."))',
         "a continuation is asked for in the user's name",
+    ),
+    "B54": Break(
+        f"{SRC}/stores/jsonl/names.py",
+        '[<>:"/\\\\|?*]',
+        '[<>:"\\\\|?*]',
+        "a key is a path",
     ),
 }

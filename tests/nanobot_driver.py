@@ -6,7 +6,12 @@
     {"do": "new", "key"}             clear it, save
     {"do": "list"}                   the keys of its sessions
 
-Only what every version has is used.
+Only what every version has is used; but for a store of ours, which a current one takes:
+
+    {"do": "start", "url"}           the same over a store of ours
+    {"do": "history", "key", ...}    what it gives a model
+    {"do": "private", "key", "set"}  what it keeps of its provider's side, after setting it
+    {"do": "fork", "key", "to", "at"}, {"do": "delete", "key"}, {"do": "rename", "key", "title"}
 """
 
 import inspect
@@ -21,9 +26,17 @@ class Driver:
     def __init__(self, workspace, root):
         self.workspace, self.root = Path(workspace), Path(root)
         self.manager = None
+        self.store = None
 
-    def do_start(self, _):
+    def do_start(self, asked):
         options = {}
+        if self.store is not None:
+            self.store.close()
+            self.store = None
+        if asked.get("url"):
+            from holdfast.adapters import nanobot
+
+            options["store"] = self.store = nanobot.store_for_nanobot(asked["url"])
         if "sessions_root" in inspect.signature(SessionManager).parameters:
             options["sessions_root"] = self.root
         self.manager = SessionManager(self.workspace, **options)
@@ -44,6 +57,41 @@ class Driver:
         session = self.manager.get_or_create(asked["key"])
         session.clear()
         self.manager.save(session)
+
+    def do_history(self, asked):
+        return self.manager.get_or_create(asked["key"]).get_history(max_messages=asked["max"])
+
+    def do_private(self, asked):
+        session = self.manager.get_or_create(asked["key"])
+        if asked.get("set"):
+            from nanobot.providers.base import ProviderConversationState
+
+            session.provider_state = ProviderConversationState.from_private_record(asked["set"])
+            assert session.provider_state is not None
+            self.manager.save(session)
+        state = session.provider_state
+        return None if state is None else state.to_private_record()
+
+    def do_fork(self, asked):
+        found = self.manager.fork_session_before_user_index(asked["key"], asked["to"], asked["at"])
+        return None if found is None else found.messages
+
+    def do_delete(self, asked):
+        return self.manager.delete_session(asked["key"])
+
+    def do_rename(self, asked):
+        return self.manager.update_session_metadata(asked["key"], {"title": asked["title"]})
+
+    def do_read(self, asked):
+        return self.manager.read_session_file(asked["key"])
+
+    def do_flush(self, _):
+        return self.manager.flush_all()
+
+    def do_titles(self, _):
+        return [
+            [each["key"], each["title"], each["preview"]] for each in self.manager.list_sessions()
+        ]
 
     def do_list(self, _):
         return [each["key"] for each in self.manager.list_sessions()]

@@ -8,11 +8,14 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
 
+import holdfast
 from holdfast import Message, ToolCall
+from holdfast.adapters import nanobot as face
 from holdfast.entries import Call, Mark
 from holdfast.errors import SessionNotFound
 from holdfast.stores import open_store
@@ -20,9 +23,11 @@ from holdfast.stores.values import Record
 from sessions_for_tests import asynchronous
 
 VERSIONS = {"0.1.4.post2": "plain", "0.3.5": "base64url"}
+CURRENT = "0.3.5"
 KEY = "telegram:12345678"
 TURNS = 50
 ANSWER_S = 60
+SOURCE = Path(holdfast.__file__).parent.parent
 
 
 def environment(version):
@@ -38,21 +43,33 @@ def environment(version):
     return python
 
 
+def environment_with_ours(version):
+    """The same, with what holdfast needs; holdfast itself is the one that is tested."""
+    python = environment(version)
+    ready = python.parent.parent / "ready-for-ours"
+    if not ready.exists():
+        needed = [each for each in requires("holdfast") if "extra ==" not in each]
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *needed], check=True)
+        ready.touch()
+    return python
+
+
 class Nanobot:
     """A process with nanobot in it."""
 
     def __init__(self, version, folder):
         driver = Path(__file__).with_name("nanobot_driver.py")
+        python = (environment_with_ours if version == CURRENT else environment)(version)
         home = folder / "home"
         for each in (home, folder / "workspace"):
             each.mkdir(parents=True)
         self._process = subprocess.Popen(
-            [environment(version), driver, folder / "workspace", folder / "root"],
+            [python, driver, folder / "workspace", folder / "data" / "sessions"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            env={"PATH": os.environ["PATH"], "HOME": str(home)},
+            env={"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(SOURCE)},
         )
 
     def ask(self, do, **asked):
@@ -197,3 +214,135 @@ async def test_what_it_deletes_is_gone(nanobot):
 
         with pytest.raises(SessionNotFound):
             await store.tenant().load(KEY)
+
+
+# A store of ours for a current nanobot
+
+
+@pytest.fixture(params=["sqlite", "jsonl"])
+def current(request, tmp_path):
+    """A current nanobot whose manager keeps its sessions in a store of ours."""
+    found = Nanobot(CURRENT, tmp_path)
+    found.url = f"{request.param}:{tmp_path / 'ours'}"
+    found.ask("start", url=found.url)
+    yield found
+    found.close()
+
+
+def test_a_current_nanobot_keeps_its_sessions_in_a_store_of_ours(current):
+    """What it saves is there for the next one, with every field; and it lists, names and removes
+    sessions."""
+    current.ask("say", key=KEY, role="user", content="a é 🐘")
+    current.ask("say", key=KEY, role="assistant", content="b", extra={"tools_used": ["look"]})
+    current.ask("say", key="cli:direct", role="user", content="other")
+    assert current.ask("rename", key=KEY, title="Tea") is True
+    assert current.ask("flush") == 2
+
+    current.ask("start", url=current.url)
+
+    found = current.ask("messages", key=KEY)
+    assert contents(found) == ["a é 🐘", "b"]
+    assert found[1]["tools_used"] == ["look"]
+    assert contents(current.ask("read", key=KEY)["messages"]) == ["a é 🐘", "b"]
+    assert sorted(current.ask("titles")) == [
+        ["cli:direct", "", "other"],
+        [KEY, "Tea", "a é 🐘"],
+    ]
+    assert [each["role"] for each in current.ask("history", key=KEY, max=5)] == [
+        "user",
+        "assistant",
+    ]
+    assert current.ask("delete", key="cli:direct") is True
+    current.ask("start", url=current.url)
+    assert current.ask("list") == [KEY]
+
+
+def test_what_it_keeps_of_its_provider_comes_back_and_is_no_message(current):
+    """S4-52: the private record of a current nanobot."""
+    kept = {
+        "kind": "openai_responses",
+        "provider": "openai",
+        "model": "m",
+        "version": 1,
+        "payload": {"id": "r1"},
+        "pending_messages": [],
+    }
+    current.ask("say", key=KEY, role="user", content="a")
+    saved = current.ask("private", key=KEY, set=kept)
+
+    current.ask("start", url=current.url)
+
+    assert current.ask("private", key=KEY) == saved
+    assert contents(current.ask("messages", key=KEY)) == ["a"]
+
+
+def test_it_begins_anew_and_forks_in_a_store_of_ours(current):
+    """What was said before is gone, as it asked for; a fork has the prefix."""
+    for number in range(2):
+        current.ask("say", key=KEY, role="user", content=f"u{number}")
+        current.ask("say", key=KEY, role="assistant", content=f"a{number}")
+    assert contents(current.ask("fork", key=KEY, to="cli:fork", at=1)) == ["u0", "a0"]
+    current.ask("new", key=KEY)
+    current.ask("say", key=KEY, role="user", content="fresh")
+
+    current.ask("start", url=current.url)
+
+    assert contents(current.ask("messages", key=KEY)) == ["fresh"]
+    assert contents(current.ask("messages", key="cli:fork")) == ["u0", "a0"]
+
+
+@asynchronous
+async def test_what_it_wrote_in_a_store_of_ours_is_a_session_like_any_other(current):
+    """And what is said there without it is not lost by its next save."""
+    current.ask("say", key=KEY, role="user", content="a")
+    async with open_store(current.url) as store:
+        record = await store.tenant().load(KEY)
+        await store.tenant().append(record.id, [Message.assistant("ours")])
+        current.ask("say", key=KEY, role="user", content="b")
+
+        assert await texts(store) == ["a", "ours", "b"]
+        assert (await store.tenant().verify()).problems == ()
+
+
+# Nanobot's face over its own workspace
+
+
+def test_the_face_goes_on_where_nanobot_left_off(nanobot, tmp_path):
+    """It is pointed at the workspace, and each sees what the other said."""
+    nanobot.ask("say", key=KEY, role="user", content="a")
+    nanobot.ask("say", key=KEY, role="assistant", content="b")
+
+    with face.SessionManager(tmp_path / "workspace", data=tmp_path / "data") as sessions:
+        session = sessions.get_or_create(KEY)
+        assert contents(session.get_history()) == ["a", "b"]
+        session.add_message("user", "c")
+        session.add_message("assistant", "d")
+        sessions.save(session)
+        fresh = sessions.get_or_create("cli:direct")
+        fresh.add_message("user", "e")
+        sessions.save(fresh)
+
+    nanobot.ask("start")
+    assert contents(nanobot.ask("messages", key=KEY)) == ["a", "b", "c", "d"]
+    assert contents(nanobot.ask("messages", key="cli:direct")) == ["e"]
+    assert sorted(nanobot.ask("list")) == ["cli:direct", KEY]
+
+
+@pytest.mark.parametrize("most", [2, 3, 5, 500])
+def test_the_face_gives_a_model_what_nanobot_gives_it(nanobot, tmp_path, most):
+    """S4-34, S4-36: the same messages with the same names."""
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    said = [
+        ("user", "one", {}),
+        ("assistant", "", {"tool_calls": [call]}),
+        ("tool", "seen", {"tool_call_id": "c1", "name": "look"}),
+        ("assistant", "first", {}),
+        ("user", "two", {}),
+        ("assistant", "second", {}),
+    ]
+    for role, content, extra in said:
+        nanobot.ask("say", key=KEY, role=role, content=content, extra=extra)
+    theirs = nanobot.ask("history", key=KEY, max=most)
+
+    with face.SessionManager(tmp_path / "workspace", data=tmp_path / "data") as sessions:
+        assert sessions.get_or_create(KEY).get_history(most) == theirs

@@ -7,6 +7,7 @@ lost as a whole. `Nanobot` is a process with its cache: it saves what it has in 
 
 import json
 import os
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -112,3 +113,33 @@ class Nanobot:
 
     def restart(self):
         self.cache.clear()
+
+
+@dataclass
+class Private:
+    """What a current nanobot keeps of its provider's side of a conversation."""
+
+    payload: dict
+
+    @classmethod
+    def from_private_record(cls, value):
+        return cls(value["payload"])
+
+    def to_private_record(self):
+        return {"kind": "responses", "payload": self.payload}
+
+
+@dataclass
+class Session:
+    """A session of a current nanobot: compared by what is in it, and without a hash."""
+
+    key: str
+    messages: list = field(default_factory=list)
+    created_at: datetime = field(default_factory=datetime.now)
+    updated_at: datetime = field(default_factory=datetime.now)
+    metadata: dict = field(default_factory=dict)
+    last_consolidated: int = 0
+    provider_state: Private | None = None
+
+    def say(self, role, content, **extras):
+        self.messages.append({"role": role, "content": content} | extras)

@@ -93,6 +93,7 @@ THIRD_PARTY = {
     # The vendors' SDKs, asked by `testing.replay.sdks` where they are installed.
     **{sdk: {"testing"} for sdk in ("anthropic", "openai", "google", "ollama", "httpx")},
     "xllamacpp": {"providers"},
+    "nanobot": {"adapters"},  # where it is installed, it is given a store of ours
 }
 
 # These run code that they find in data.

@@ -554,7 +554,7 @@ SEGMENTS = {
 
 @pytest.mark.parametrize("name", SEGMENTS)
 def test_turns_go_from_one_spoken_user_message_to_the_next(name):
-    """A17, S2-47, S2-64: turn 0 is what stands before the first; tool messages stay inside."""
+    """A17, S2-47, S2-64, B30: turn 0 is what stands before the first; tool messages stay inside."""
     messages, expected = SEGMENTS[name]
 
     assert turns_of(*messages) == expected
@@ -570,7 +570,7 @@ def test_the_sizes_of_the_ancestors_example_are_1_3_1():
 
 @pytest.mark.parametrize("kind", ["summary", "notice", "nudge", "cancelled"])
 def test_a_synthetic_message_never_begins_a_turn(kind):
-    """A17: nobody said it, so nobody's turn begins with it."""
+    """A17, B30: nobody said it, so nobody's turn begins with it."""
     synthetic = Message.user("x", synthetic=kind)
 
     assert turns_of(synthetic) == [(0, 0, 0)]

@@ -37,7 +37,7 @@ def placed(path, folder):
 @pytest.mark.parametrize("path", ERAS, ids=lambda path: path.name)
 @asynchronous
 async def test_every_year_is_read(tmp_path, path):
-    """S4-24: messages, times, tool calls, the metadata and the cursor; and the file stays as it
+    """S4-24, B4: messages, times, tool calls, the metadata and the cursor; and the file stays as it
     is."""
     file = placed(path, tmp_path / "s")
     before = file.read_bytes()
@@ -94,7 +94,7 @@ async def test_a_cursor_that_cannot_be_one_is_none(tmp_path, number):
 
 @asynchronous
 async def test_times_of_the_go_port_are_kept_as_given(tmp_path):
-    """Its times have a zone; what is in its metadata is not taken for them."""
+    """B4: its times have a zone; what is in its metadata is not taken for them."""
     path = next(each for each in ERAS if each.name.startswith("go-port"))
     file = placed(path, tmp_path / "s")
     async with open_store(f"jsonl:{tmp_path}/s") as store:

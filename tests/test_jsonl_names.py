@@ -100,7 +100,8 @@ def test_no_two_keys_have_the_same_name_of_ours(one, other):
 
 @asynchronous
 async def test_every_key_of_the_table_gets_its_file(tmp_path):
-    """S4-4: under the plain name where there is one, and under another where that is not possible;
+    """S4-4, B54: under the plain name where there is one, and under another where that is not
+    possible;
     each session in a file of its own."""
     async with open_store(f"jsonl:{tmp_path}/s") as store:
         tenant = store.tenant()
@@ -119,7 +120,7 @@ async def test_every_key_of_the_table_gets_its_file(tmp_path):
 
 @asynchronous
 async def test_two_keys_with_one_plain_name_never_share_a_file(tmp_path):
-    """S4-8: whoever comes second gets another file, and finds it again."""
+    """S4-8, B9: whoever comes second gets another file, and finds it again."""
     keys = ["telegram:a_b", "telegram:a:b", "telegram/a:b", "telegram_a_b"]
     for _ in range(2):
         async with open_store(f"jsonl:{tmp_path}/s") as store:

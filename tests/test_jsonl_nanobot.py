@@ -248,7 +248,7 @@ async def test_a_session_whose_file_was_deleted_is_gone(tmp_path):
 
 @asynchronous
 async def test_only_the_last_lines_and_26_characters_are_written(tmp_path):
-    """S4-14, S4-21: an append leaves every other byte of the file as it was."""
+    """S4-14, S4-21, B50: an append leaves every other byte of the file as it was."""
     async with open_store(f"jsonl:{tmp_path}") as store:
         record = await store.tenant().create(Record(key=KEY), [Message.user("a é")])
         before = file_of(tmp_path).read_bytes()

@@ -102,7 +102,7 @@ async def play(folder, seed):
 
 @pytest.mark.parametrize("part", range(5))
 def test_nothing_of_ours_is_lost_whatever_others_do(tmp_path, part):
-    """Seeds, so that a run that fails can be repeated."""
+    """B52: seeds, so that a run that fails can be repeated."""
     for seed in range(part, SEEDS, 5):
         folder = tmp_path / str(seed)
         folder.mkdir()

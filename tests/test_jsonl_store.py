@@ -138,7 +138,7 @@ async def test_a_folder_that_must_be_there_is_not_made(tmp_path):
 
 @asynchronous
 async def test_a_new_file_is_on_the_disk_with_its_name_before_it_counts(tmp_path, monkeypatch):
-    """S4-50: beside the old one, synced, the sidecar before it, and the folder after it."""
+    """S4-50, B2: beside the old one, synced, the sidecar before it, and the folder after it."""
     happened = []
 
     def note(name, function):
@@ -179,7 +179,7 @@ async def test_what_a_process_that_died_was_writing_is_removed(tmp_path):
 
 @asynchronous
 async def test_a_cursor_beyond_the_messages_is_not_written(tmp_path):
-    """S4-22: it would hide all history from nanobot."""
+    """S4-22, B52: it would hide all history from nanobot."""
     async with open_store(f"jsonl:{tmp_path}") as store:
         tenant = store.tenant()
         record = await tenant.create(Record(key="a:b"), [Message.user("x")])

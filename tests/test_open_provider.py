@@ -435,7 +435,7 @@ def test_to_complete_is_all_that_a_provider_has_to_do():
 
 @pytest.mark.parametrize("vendor", ALL)
 def test_a_message_of_parts_goes_the_same_way_as_text(vendor):
-    """S2-70: words and a picture, among other messages."""
+    """S2-70, B26: words and a picture, among other messages."""
     picture = b"\x89PNG\r\n\x1a\n...."
     said = Message.user([Text("What is this?"), Image(data=picture, media_type="image/png")])
 

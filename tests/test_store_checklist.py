@@ -222,7 +222,7 @@ def test_no_value_becomes_part_of_a_statement(url):
 
 
 def test_an_append_adds_rows_and_rewrites_none(tmp_path):
-    """S1-21: the rows that were there stay as and where they are."""
+    """S1-21, B50: the rows that were there stay as and where they are."""
     url = f"sqlite:{tmp_path}/chats.db"
 
     async def fill(tenant, clock):
@@ -315,7 +315,8 @@ def test_a_new_session_was_made_and_updated_now(url):
 
 
 def test_loading_goes_by_seq_and_the_ttl_is_strict(url):
-    """S1-37: in the order of appending, whatever the times say; expired is later than the ttl."""
+    """S1-37, B14: in the order of appending, whatever the times say; expired is later than the
+    ttl."""
 
     async def scenario(tenant, clock):
         late, early = Message.user("1", timestamp=START), Message.user("2", timestamp=START - HOUR)
@@ -332,7 +333,7 @@ def test_loading_goes_by_seq_and_the_ttl_is_strict(url):
 
 
 def test_updating(url):
-    """S1-38: an unknown session is not found; the time moves; fields can be emptied again."""
+    """S1-38, B16: an unknown session is not found; the time moves; fields can be emptied again."""
 
     async def scenario(tenant, clock):
         with pytest.raises(SessionNotFound):
@@ -387,7 +388,8 @@ def test_a_note_about_a_timeout_is_an_assistants_message(url):
 
 
 def test_compacting_is_a_fold(url):
-    """S1-43: messages up to an index are shown as a summary, in one step; the log keeps them."""
+    """S1-43, B13: messages up to an index are shown as a summary, in one step; the log keeps
+    them."""
 
     async def main():
         async with holdfast.open(url) as sessions:

@@ -145,7 +145,8 @@ async def test_a_cancel_in_a_call_drops_the_call(url, way):
 @pytest.mark.parametrize("way", WAYS)
 @asynchronous
 async def test_a_cancel_in_a_tool_keeps_the_results_that_are_there(url, way, is_async):
-    """What was done is not lost, and what was not has a result that says so when it is shown."""
+    """B23: what was done is not lost, and what was not has a result that says so when it is
+    shown."""
     release, begun = threading.Event(), []
 
     async def wait(**_):

@@ -39,7 +39,7 @@ def texts_of(entries):
 
 @asynchronous
 async def test_senders_are_served_in_the_order_they_came(url):
-    """Each sees the turns before it, whole."""
+    """B45: each sees the turns before it, whole."""
     async with talking(url, *[echo] * 8) as (session, model):
         results = await asyncio.gather(*[session.send(f"m{n}") for n in range(8)])
 
@@ -64,7 +64,7 @@ async def test_sessions_do_not_wait_for_each_other(url):
 
 @asynchronous
 async def test_who_does_not_wait_is_told_who_is_there(url):
-    """Busy at once, with the holder's name; nothing of it is kept, and the turn goes on."""
+    """B48: busy at once, with the holder's name; nothing of it is kept, and the turn goes on."""
     gate = asyncio.Event()
     async with talking(url, Halt("one two", gate, 1), "Fine.") as (session, model):
         turn = asyncio.create_task(session.send("1"))

@@ -157,7 +157,7 @@ async def test_a_users_message_is_taken_as_it_is(url):
 
 @asynchronous
 async def test_parts_are_a_message_too(url):
-    """Pictures and files go with the words, in the order they were given."""
+    """B26: pictures and files go with the words, in the order they were given."""
     parts = ["What is this?", Image(data=PNG, media_type="image/png"), Text("And this?")]
     parts.append(File(data=b"%PDF-", name="a.pdf", media_type="application/pdf"))
     async with talking(url, "A picture.", "It was a picture.") as (session, model):
@@ -284,7 +284,7 @@ FAILURES = (
 @pytest.mark.parametrize("error", FAILURES, ids=lambda error: type(error).__name__)
 @asynchronous
 async def test_a_failed_call_leaves_the_history_as_it_was(url, error):
-    """S2-25: the provider's error reaches the caller unchanged; the log does not remember the
+    """S2-25, B20: the provider's error reaches the caller unchanged; the log does not remember the
     attempt,
     and the draft does."""
     async with talking(url, "Hello.", error) as (session, _):

@@ -332,7 +332,7 @@ async def test_a_request_that_is_refused_is_made_smaller(url, refusals):
 
 @asynchronous
 async def test_a_request_that_is_always_refused_is_given_up(url):
-    """After three calls: DoesNotFit names what does not; the turn can be taken up again."""
+    """B28: after three calls: DoesNotFit names what does not; the turn can be taken up again."""
     tools = [tool_of("read", lambda **_: LONG)]
     answers = (asks(call("r1", "read")), *[overflow()] * 9)
     async with talking(url, *answers, tools=tools) as (session, model):
@@ -393,7 +393,7 @@ async def test_a_rate_limit_is_no_overflow(url):
 
 @asynchronous
 async def test_what_is_too_long_for_the_window_is_named(url):
-    """The user's message is kept in the draft, the log is as it was, and no money is spent."""
+    """B28: the user's message is kept in the draft, the log is as it was, and no money is spent."""
     model = small("Hello.", "Fine.")
     async with talking(url, model=model) as (session, _):
         await session.send("Hello?")
@@ -421,7 +421,7 @@ async def test_what_is_too_long_here_can_be_sent_to_a_larger_model(url):
 
 @asynchronous
 async def test_a_result_that_is_too_long_is_cut_and_not_refused(url):
-    """The tool has run; the model is shown as much of it as fits."""
+    """B28: the tool has run; the model is shown as much of it as fits."""
     model = small(asks(call("r1", "read")), "I have read some.")
     async with talking(url, model=model, tools=[tool_of("read", lambda **_: LONG)]) as (s, _):
         result = await s.send("Read!")
@@ -433,7 +433,7 @@ async def test_a_result_that_is_too_long_is_cut_and_not_refused(url):
 
 @asynchronous
 async def test_pictures_count(url):
-    """A window is not only full of words."""
+    """B51: a window is not only full of words."""
     model = small(*["Nice."] * 12, context=4_000)
     async with talking(url, model=model) as (session, _):
         for _ in range(12):

@@ -23,7 +23,7 @@ def test_at_first_a_token_is_a_token():
 
 
 def test_a_long_request_teaches_more_than_a_short_one():
-    """What is around the messages blurs what is short."""
+    """B51: what is around the messages blurs what is short."""
     assert 1.0 < after((100, 0, 120)).text < after((10_000, 0, 12_000)).text < 1.2
 
 

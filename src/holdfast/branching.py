@@ -89,6 +89,14 @@ async def replace(tenant: Tenant, record: Record, messages: Sequence[Message]) -
     return await _open(tenant, record, None, "replaced", 0, total, said)
 
 
+async def go_on(
+    tenant: Tenant, record: Record, stem: str, branch: str, at: int, entries: Sequence[Entry]
+) -> Record:
+    """Go on with these entries from the entry `at` of a branch (0: from the beginning)."""
+    total = await spent(tenant, record)
+    return await _open(tenant, record, None, stem, at, total, entries, parent=branch)
+
+
 async def checkout(tenant: Tenant, record: Record, name: str) -> Record:
     """Use another branch. One that is not there is InvalidInput; the one in use stays so."""
     if name == record.branch:
@@ -108,11 +116,15 @@ async def _open(
     stem: str,
     at: int,
     total: FrozenDict | None,
-    messages: Sequence[Message] = (),
+    said: Sequence[Entry] = (),
+    parent: str | None = None,
 ) -> Record:
-    """A branch that goes on from the entry `at`, in use when it is complete."""
-    branch = await _open_aside(tenant, record, name, stem, at)
-    entries: list[Entry] = [_branched(record, at, total), *messages]
+    """A branch that goes on from the entry `at`, in use when it is complete.
+
+    Without `parent` it is one of the branch in use.
+    """
+    branch = await _open_aside(tenant, record, name, stem, at, parent)
+    entries: list[Entry] = [_branched(record, at, total), *said]
     after = branch.head
     for start in range(0, len(entries), _PAGE):
         page = entries[start : start + _PAGE]
@@ -122,14 +134,21 @@ async def _open(
 
 
 async def _open_aside(
-    tenant: Tenant, record: Record, name: str | None, stem: str, at: int
+    tenant: Tenant,
+    record: Record,
+    name: str | None,
+    stem: str,
+    at: int,
+    parent: str | None = None,
 ) -> Branch:
     """A new branch that is not in use. Who is given no name takes the first that is free."""
     now, wanted = record, name or ""
     for _ in range(_TRIES_MAX):
         wanted = _free_name(now, stem) if name is None else name
         try:
-            opened = await tenant.branch(record.id, wanted, parent=record.branch, at=at, use=False)
+            opened = await tenant.branch(
+                record.id, wanted, parent=parent or record.branch, at=at, use=False
+            )
         except InvalidInput:
             if name is not None:
                 raise

@@ -47,6 +47,7 @@ class SessionManager:
         """`shared` is what `open` takes: models, tools, budget, policy, redaction, a name."""
         self._store = store
         self._tenant = store.tenant(tenant)
+        self.memory: Any = None  # what keeps of conversations what is to be remembered, or None
         self._workshop = Workshop(self._tenant, **shared)
         self._workshop.open_session = self.get
         self._live = Live(checked_cache(cache))

@@ -124,7 +124,7 @@ def test_a_sidecar_cut_at_every_byte(states):
 
 
 def test_nanobot_s_file_cut_at_every_byte_of_the_last_append(states):
-    """S4-52: the sidecar has it: it is there for us, and nanobot loses nothing that it had."""
+    """S4-52, B2: the sidecar has it: it is there for us, and nanobot loses nothing that it had."""
     old, new, _, log = parts(states)
     lines = new[len(old) :]
 
@@ -175,7 +175,7 @@ def test_a_file_cut_at_every_byte_of_line_1(states):
 
 @pytest.mark.parametrize("is_ascii", [True, False], ids=["escaped", "Python's bytes"])
 def test_a_file_of_nanobot_s_alone_cut_at_every_byte(fast_path, is_ascii):
-    """S4-26: every intact message is found, the loss is counted exactly, the original is kept
+    """S4-26, B52: every intact message is found, the loss is counted exactly, the original is kept
     aside."""
     lines = nanobot_lines(is_ascii)
     whole = b"".join(lines)
@@ -261,7 +261,8 @@ def _damages():
 
 @pytest.mark.parametrize("case", _damages())
 def test_what_crashes_leave_in_a_file(fast_path, case):
-    """S4-26: every intact message is found, what is lost is counted, the original is kept aside."""
+    """S4-26, B1: every intact message is found, what is lost is counted, the original is kept
+    aside."""
     data, count, lost = _damages()[case]
     (fast_path / "n").mkdir()
     (fast_path / "n" / FILE).write_bytes(data)

@@ -7,7 +7,7 @@
 | codec.read_foreign_record      | the same from elsewhere, read strictly                        |
 | codec.kernel                   | canonical messages of the tau kernel (Go)                     |
 | codec.lango                    | messages and sessions of lango's store (Go)                   |
-| codec.jaato                    | messages in parts of jaato (Python)                           |
+| codec.jaato, jaato_state       | messages in parts of jaato (Python), and its session files    |
 | codec.shepherd                 | shepherd's to_json (C++)                                      |
 | codec.nanobot                  | lines of nanobot's session files (Python), and of its Go port |
 

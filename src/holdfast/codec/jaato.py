@@ -39,15 +39,24 @@ _IS_JSON = "result_is_json"
 
 def encode(message: Message) -> bytes:
     """The message in jaato's parts."""
+    return dumps(message_dict(message)).encode()
+
+
+def message_dict(message: Message) -> dict[str, Any]:
+    """The same before it is text."""
     role = _ROLES.get(message.role, str(message.role))
     found = {"role": role, "parts": _part_dicts(message), "message_id": message.id}
-    return dumps(foreign.spread(found, message.extra, _MESSAGE)).encode()
+    return foreign.spread(found, message.extra, _MESSAGE)
 
 
 def decode(data: bytes | str, limits: Limits = LIMITS) -> tuple[Entry, ...]:
     """The message in jaato's parts, and a mark when characters had to be mended."""
     value, mended = strict.parse(data, limits, "a message")
-    raw = foreign.object_of(value, "a message")
+    return foreign.with_marks(message_of(foreign.object_of(value, "a message")), mended)
+
+
+def message_of(raw: FrozenDict) -> Message:
+    """The message in an object that was read."""
     parts = raw.get("parts", ())
     if type(parts) is not tuple:
         raise InvalidInput("parts", "is a list of parts")
@@ -56,7 +65,7 @@ def decode(data: bytes | str, limits: Limits = LIMITS) -> tuple[Entry, ...]:
     if type(raw.get("message_id")) is str and raw["message_id"]:
         fields["id"] = raw["message_id"]
     fields["extra"] = foreign.gather(raw, _MESSAGE)
-    return foreign.with_marks(Message(Role.of(str(raw.get("role"))), **fields), mended)
+    return Message(Role.of(str(raw.get("role"))), **fields)
 
 
 def _part_dicts(message: Message) -> list[Any]:

@@ -72,6 +72,7 @@ from typing import Unpack
 
 class SessionManager:
     """The sessions of one tenant in a store: `async with holdfast.open(url) as sessions`."""
+    memory: Any
 
     def __init__(self, store: Store, tenant: str='', *, cache: Cache | int=DEFAULT_CACHE, expire_every: timedelta | None=EVERY, **shared: Unpack[Shared]) -> None:
         """`shared` is what `open` takes: models, tools, budget, policy, redaction, a name."""

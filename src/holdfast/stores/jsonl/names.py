@@ -15,6 +15,7 @@ was most likely made of.
 import base64
 import binascii
 import re
+from collections.abc import Iterable
 from hashlib import blake2b
 
 from holdfast.errors import HoldfastError
@@ -76,6 +77,11 @@ def base64_key(name: str) -> str | None:
     except (binascii.Error, ValueError):
         return None
     return key if base64_name(key) == name and _is_key(key) and key.isprintable() else None
+
+
+def are_base64(names: Iterable[str]) -> bool:
+    """Whether among these files of a folder are some that a current nanobot has named."""
+    return any(":" in (base64_key(name) or "") for name in names if name.endswith(SUFFIX))
 
 
 def _is_key(key: str) -> bool:

@@ -11,7 +11,7 @@ from holdfast.errors import StoreUnavailable
 from holdfast.file_lock import FileLock
 from holdfast.stores.jsonl.files import LOCK, OWN, Files, read_end, sync, write_at
 from holdfast.stores.jsonl.folder import Folder
-from holdfast.stores.jsonl.names import SUFFIX, base64_key
+from holdfast.stores.jsonl.names import are_base64
 from holdfast.stores.jsonl.sidecar import last_head
 from holdfast.stores.owners import Owners
 
@@ -68,10 +68,7 @@ class Place:
         """Whether new files are to have the names that a current nanobot looks for."""
         if self._names is not None:
             return self._names == "base64url"
-        with os.scandir(files.folder) as found:
-            names = [each.name for each in found if each.name.endswith(SUFFIX)]
-        keys = [key for key in map(base64_key, names) if key is not None and ":" in key]
-        return bool(keys)
+        return are_base64(os.listdir(files.folder))
 
     def tenants(self) -> list[str]:
         """Those who have sessions."""
