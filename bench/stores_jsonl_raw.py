@@ -10,7 +10,6 @@ import os
 import secrets
 from pathlib import Path
 
-
 _TIME = b"2026-02-01T10:00:00.000000"
 _TIME_AT = 92
 

@@ -309,7 +309,8 @@ def record_of(head: Head, last: HeadRecord) -> HeadRecord:
     """The record of a Head, with what the one before it knew of nanobot's file."""
     own = _fields_of(head)
     known = (last.file, last.main, None, last.doc)
-    return HeadRecord(*own[:7], *known, *own[7:], last.born, last.extra, last.private)
+    fields = (*own[:7], *known, *own[7:], last.born, last.extra, last.private)
+    return HeadRecord(*fields)
 
 
 def head_of(record: HeadRecord) -> Head:
