@@ -29,6 +29,7 @@ from holdfast.strict import LIMITS, Limits
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_S = 86_400
+_EXACT_S = 1 << 32  # below that a float tells microseconds apart, and costs less than a difference
 _OWN = ("author", "is_error", "model", "prefix", "stop", "synthetic", "id")
 _NAMES = ("role", "content", "timestamp", "tool_calls", "tool_call_id", "name", *_OWN)
 _TEXTS = ("tool_call_id", "name", *(name for name in _OWN if name != "is_error"))
@@ -236,10 +237,14 @@ def _local(time: datetime, zone: tzinfo | None) -> str:
     """The time there, without its zone; with it, where only that says which time is meant."""
     try:
         if zone is None:
-            past = time - _EPOCH
-            there = datetime.fromtimestamp(past.days * _DAY_S + past.seconds)  # noqa: DTZ006
+            seconds = time.timestamp()
+            if abs(seconds) < _EXACT_S:
+                there = datetime.fromtimestamp(seconds)  # noqa: DTZ006
+            else:
+                past = time - _EPOCH
+                there = datetime.fromtimestamp(past.days * _DAY_S + past.seconds)  # noqa: DTZ006
+                there = there.replace(microsecond=past.microseconds)
             is_meant = not there.fold
-            there = there.replace(microsecond=past.microseconds)
         else:
             there = time.astimezone(zone).replace(tzinfo=None)
             is_meant = there.replace(tzinfo=zone) == time
@@ -255,7 +260,7 @@ def _local(time: datetime, zone: tzinfo | None) -> str:
 def _text_line(message: Message, zone: tzinfo | None, quoted: Callable[[Any], str]) -> bytes:
     """The line of a message that is nothing but text, as most are: put together here, because an
     encoder for anything costs three times as much."""
-    role, said = message.role.value, quoted(message.content)
+    role, said = str(message.role), quoted(message.content)
     time = _local(message.timestamp, zone)
     pieces = [f'{{"role": "{role}", "content": {said}, "timestamp": "{time}"']
     for name, value in zip(_TEXTS, _texts_of(message), strict=True):

@@ -379,4 +379,5 @@ def everything(held: Held, stamps: dict[int, int]) -> Iterator[Record]:
 
 def joined(records: Iterable[Record]) -> bytes:
     """The lines of several records."""
-    return b"".join([b"%08x %b\n" % (crc32(body), body) for body in map(_encode, records)])
+    bodies = list(map(_encode, records))
+    return b"".join([b"%08x %b\n" % (crc32(body), body) for body in bodies])

@@ -123,8 +123,8 @@ def _append(state: State, *, is_sync: bool) -> None:
 
 def _lines(state: State) -> _Lines:
     shown: Shown = list(state.change.there.items())
-    lines = [_line(state, seq, shown, is_appended=True) for seq in _new_lines(state)]
-    return _Lines(b"".join(lines), shown)
+    seqs = _new_lines(state)
+    return _Lines(b"".join([_line(state, seq, shown, is_appended=True) for seq in seqs]), shown)
 
 
 def _line(state: State, seq: int, shown: Shown, *, is_appended: bool) -> bytes:
@@ -191,7 +191,8 @@ def _records(state: State, head: HeadRecord, shown: Shown) -> bytes:
     found += [
         sidecar.line_record(line) for name, line in held.head.lines.items() if name in change.lines
     ]
-    found += [sidecar.row_record(held.rows[seq], state.log.stamps[seq]) for seq in change.rows]
+    rows, stamps = held.rows, state.log.stamps
+    found += [sidecar.row_record(rows[seq], stamps[seq]) for seq in change.rows]
     found += [sidecar.once_record(name, held.once[name]) for name in change.once]
     if shown:
         found += _shown_records(shown)
