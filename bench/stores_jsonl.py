@@ -30,6 +30,7 @@ async def appends(table: Table, folder: Path, *, long: int, rounds: int) -> None
             "two": Raw(folder, pair, 1 << 20),
             "one": Raw(folder, {"raw-one": sizes["main"]}, 1 << 20),
             "two, no time": Raw(folder, pair, 1 << 20, has_time=False),
+            "as ours": Raw(folder, pair, 1 << 20, has_room=True),
             "one, no time": Raw(folder, {"raw-one": sizes["main"]}, 1 << 20, has_time=False),
         }
         sides = {
@@ -98,4 +99,8 @@ def _report(table: Table, found: dict[str, list[float]], long: int) -> None:
     for each in ("two", "one"):
         near = ratio(found["near"], found[f"{each}, no time"])
         table.note(f"a turn to 100 messages is {near:.2f} times the bare {each} without them")
+    floor, times = quantile(found["as ours"], 0.5) * 1e6, ratio(found["as ours"], found["one"])
+    table.note(
+        f"writes and syncs as ours, and no Python: {floor:.0f} us, {times:.2f} times one file"
+    )
     table.row(f"growth, 100 to {long:,} messages", ratio(found["far"], found["near"]), most=1.1)

@@ -3,7 +3,8 @@
 It writes bytes that are ready, as many as our store writes for the same turn, to the end of files
 of its own: to two files, each synced, or to one; and the 26 characters of `updated_at` near the
 beginning of nanobot's, which are part of every turn there. No lock, no chain, nothing is encoded.
-`has_time=False` leaves the 26 characters out, for who wants to know what they cost.
+`has_time=False` leaves the 26 characters out, for who wants to know what they cost; `has_room`
+writes into zeros that are in the first file already, as ours does into its sidecar.
 """
 
 import os
@@ -12,13 +13,20 @@ from pathlib import Path
 
 _TIME = b"2026-02-01T10:00:00.000000"
 _TIME_AT = 92
+_ROOM = 32 << 20  # for more turns than anybody measures
 
 
 class Raw:
     """Files that bytes are put behind; the last one has a time in its first line."""
 
     def __init__(
-        self, folder: Path, sizes: dict[str, int], filled: int, *, has_time: bool = True
+        self,
+        folder: Path,
+        sizes: dict[str, int],
+        filled: int,
+        *,
+        has_time: bool = True,
+        has_room: bool = False,
     ) -> None:
         self._pieces = {name: os.urandom(size) for name, size in sizes.items()}
         self._fds: dict[str, int] = {}
@@ -27,11 +35,12 @@ class Raw:
         for name in sizes:
             path = folder / f"{name}-{secrets.token_hex(4)}"
             fd = os.open(path, os.O_CREAT | os.O_WRONLY, 0o600)
-            for _ in range(max(filled // (1 << 20), 1)):
-                os.write(fd, bytes(min(filled, 1 << 20)))
+            os.pwrite(fd, bytes(filled), 0)
+            if has_room and not self._fds:
+                os.pwrite(fd, bytes(_ROOM), filled)
             os.fsync(fd)
             self._fds[name] = fd
-            self._ends[name] = os.fstat(fd).st_size
+            self._ends[name] = filled
         self._timed = fd if has_time else -1
 
     def append(self) -> None:

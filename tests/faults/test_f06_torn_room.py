@@ -16,6 +16,7 @@ from holdfast.entries import Mark
 from holdfast.messages import Message
 from holdfast.stores import open_store
 from holdfast.stores.jsonl import sidecar as format_
+from holdfast.stores.jsonl import writing
 from holdfast.stores.values import Record
 
 SECTOR = 512
@@ -149,6 +150,28 @@ def test_what_another_process_writes_into_the_room_is_seen(fast_path):
     assert [row.entry.text for row in rows if isinstance(row.entry, Message)] == texts_of(5)
     assert sum(isinstance(row.entry, Mark) for row in rows) == 5
     assert problems == ()
+
+
+def test_what_was_read_is_on_the_disk_before_more_is_written(fast_path, monkeypatch):
+    """Who wrote it may have been killed before he synced it. A head says that all up to the one
+    before it was on the disk."""
+    asyncio.run(_write(fast_path / "s", range(2)))
+    log, done = sidecar(fast_path / "s"), []
+
+    def noted(name, real):
+        def call(fd, *rest):
+            if os.path.samestat(os.fstat(fd), os.stat(log)):
+                done.append(name)
+            return real(fd, *rest)
+
+        return call
+
+    for name in ("sync", "write_at"):
+        monkeypatch.setattr(writing, name, noted(name, getattr(writing, name)))
+
+    asyncio.run(_write(fast_path / "s", [2, 3]))
+
+    assert done == ["sync", "write_at", "sync", "write_at", "sync"]
 
 
 def test_what_is_never_synced_has_no_room(fast_path):

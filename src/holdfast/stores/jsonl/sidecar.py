@@ -162,6 +162,7 @@ class Log:
         self.shown: dict[int, bytes] = {}
         self.size = 0
         self.version = VERSION
+        self.is_doubtful = False  # something in it was read, and may not be on the disk
         self.is_torn = False  # something stands behind `size` that is no room
         self._held: Held | None = None
 
@@ -187,6 +188,7 @@ class Log:
             if found.head is not None or found.chunk is not None:
                 self._take(group)
                 group, self.size = [], at
+        self.is_doubtful = True
         self.is_torn = bool(data[self.size - start :].strip(b"\0"))
 
     def _certain(self, data: bytes) -> bytes:

@@ -146,9 +146,12 @@ def _append_to_log(state: State, data: bytes, *, is_sync: bool, has_room: bool) 
         there = log.size
     if has_room and end > there:
         data += sidecar.room(end)
+    if is_sync and log.is_doubtful:
+        sync(fd)  # who wrote it may have died before he did; and our head will say that he did not
     write_at(fd, data, log.size)
     if is_sync:
         sync(fd)
+        log.is_doubtful = False
     log.size, log.is_torn, state.log_seen = end, False, seen(fd)
 
 
@@ -265,7 +268,8 @@ def _put_log(state: State, head: HeadRecord, shown: Shown, *, is_sync: bool) -> 
     there = seen_at(log)
     assert there is not None
     state.log.size, state.log_seen = sum(map(len, data)), there
-    state.log.version, state.log.is_torn = sidecar.VERSION, False
+    state.log.version = sidecar.VERSION
+    state.log.is_torn = state.log.is_doubtful = False
 
 
 def _replace(state: State, *, is_sync: bool) -> None:
