@@ -174,14 +174,16 @@ class Folder:
         first, _ = sidecar.parse(_read_piece(path, 0).rstrip(b"\n"))
         if first is not None and first.v > sidecar.VERSION:
             raise FormatTooNew(f"session log {name}", first.v, sidecar.VERSION)
-        head = sidecar.last_head(read_end(path, _TAIL + sidecar.ROOM_MAX))
+        end = read_end(path, _TAIL + sidecar.ROOM_MAX).rstrip(b"\0")
+        is_whole = end.endswith(b"\n") and b"\0" not in end
+        head = sidecar.last_head(end) if is_whole else None
         if head is not None:
             data = _read_piece(path, head.doc)
-            record, is_whole = sidecar.parse(data.partition(b"\n")[0])
+            record, is_sound = sidecar.parse(data.partition(b"\n")[0])
             if record is not None and record.doc is not None:
                 body, check, digest = record.doc
                 return Listing(head, Written(body.encode(), check, digest))
-            if record is None or not is_whole:
+            if record is None or not is_sound:
                 return Listing(head, Written(b"", 0, b""))
         state = self.at(name)
         if state is None:

@@ -133,7 +133,8 @@ class Place:
         """The highest number that any session has, when nobody has counted them."""
         found = [0]
         for path in self.path.glob(f"{OWN}/**/logs/*.log"):
-            head = last_head(b"\n" + read_end(path, _TAIL + ROOM_MAX))
+            end, *_ = read_end(path, _TAIL + ROOM_MAX).partition(b"\0")  # whole, or not: it has one
+            head = last_head(b"\n" + end)
             found.append(head.number if head is not None else 0)
         return max(found)
 

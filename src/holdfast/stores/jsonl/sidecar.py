@@ -288,11 +288,7 @@ def write(record: Record) -> bytes:
 
 
 def last_head(data: bytes) -> HeadRecord | None:
-    """The head at the end of a file, of which `data` is the end; None if it is not in there, or
-    if something is missing in there."""
-    data = data.rstrip(b"\0")
-    if b"\0" in data or not data.endswith(b"\n"):
-        return None
+    """The head at the end of a file, of which `data` is the end; None if it is not in there."""
     for line in reversed(data.split(b"\n")[1:-1]):
         found, is_whole = parse(line)
         if found is None or not is_whole:
