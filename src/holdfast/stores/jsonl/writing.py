@@ -144,11 +144,12 @@ def _append_to_log(state: State, data: bytes, *, is_sync: bool, has_room: bool) 
     if there > log.size and (log.is_torn or not has_room):
         os.ftruncate(fd, log.size)  # what somebody was writing when he died
         there = log.size
-    if has_room and end > there:
-        data += sidecar.room(end)
     if is_sync and log.is_doubtful:
         sync(fd)  # who wrote it may have died before he did; and our head will say that he did not
     write_at(fd, data, log.size)
+    if has_room and end > there:
+        with suppress(OSError):  # a disk that is full may still have had room for this one
+            write_at(fd, sidecar.room(end), end)
     if is_sync:
         sync(fd)
         log.is_doubtful = False
