@@ -7,9 +7,9 @@ behind the last such line was cut off, and did not happen.
 Behind the last line there may be zeros: room for what comes next. A write into it changes no size,
 so that the disk has nothing but the bytes themselves to write. After a power cut any part of the
 last write may then be missing, and not its end alone; where a part is missing there is a zero, and
-no line has one. A head was written when everything up to the head before it was on the disk: so a
-zero behind that one says that what it stands in did not happen, and nothing that follows; a
-zero before it is damage, as any other byte that is not what was written.
+no line has one. Every head tells how much was on the disk for certain when it was written: a zero
+behind that says that what it stands in did not happen, and nothing that follows; a zero before it
+is damage, as any other byte that is not what was written.
 
 | name   | value                                                                              |
 |--------|------------------------------------------------------------------------------------|
@@ -100,6 +100,7 @@ class HeadRecord(msgspec.Struct, omit_defaults=True):
     extra       names in line 1 that are not ours, as JSON
     private     lines that follow it and are nobody's messages
     doc         where in this file the line with the document begins
+    synced      how much of this file was on the disk for certain; the first head was there with it
     """
 
     number: int
@@ -126,6 +127,7 @@ class HeadRecord(msgspec.Struct, omit_defaults=True):
     born: str = ""
     extra: str = ""
     private: list[str] = []
+    synced: int = 0
 
 
 class Record(msgspec.Struct, omit_defaults=True):
@@ -162,7 +164,7 @@ class Log:
         self.shown: dict[int, bytes] = {}
         self.size = 0
         self.version = VERSION
-        self.is_doubtful = False  # something in it was read, and may not be on the disk
+        self.synced = 0  # so much is on the disk for certain, as far as we know
         self.is_torn = False  # something stands behind `size` that is no room
         self._held: Held | None = None
 
@@ -185,10 +187,11 @@ class Log:
                 raise FormatTooNew(self.where, found.v, VERSION)
             self.version = found.v or self.version
             group.append((found, is_whole))
+            if found.head is not None and is_whole:
+                self.synced = max(self.synced or at, found.head.synced)
             if found.head is not None or found.chunk is not None:
                 self._take(group)
                 group, self.size = [], at
-        self.is_doubtful = True
         self.is_torn = bool(data[self.size - start :].strip(b"\0"))
 
     def _certain(self, data: bytes) -> bytes:
@@ -201,7 +204,7 @@ class Log:
             self.version = first.v
         if self.version < ROOM_SINCE:
             return told
-        torn = told.find(b"\0", _proven(told, is_all=is_all))
+        torn = told.find(b"\0", max(_synced(told, self.synced) - self.size, 0))
         return told if torn < 0 else told[:torn]
 
     def held(self) -> Held:
@@ -260,17 +263,15 @@ def room(size: int) -> bytes:
     return bytes(-size % _ROOM + min(size // _ROOM_PART, ROOM_MAX) // _ROOM * _ROOM)
 
 
-def _proven(data: bytes, *, is_all: bool) -> int:
-    """How much of this was on the disk when what follows was written: all up to the last head but
-    one. The first head of a file was there before the file had its name."""
-    heads = [0, 0]
+def _synced(data: bytes, synced: int) -> int:
+    """How much of a file is on the disk for certain, by the heads that are in this."""
     at = 0
     for line in data.split(b"\n")[:-1]:
         at += len(line) + 1
         found, is_whole = parse(line)
         if is_whole and found is not None and found.head is not None:
-            heads += [at, at] if is_all and len(heads) == 2 else [at]
-    return heads[-2]
+            synced = max(synced or at, found.head.synced)
+    return synced
 
 
 def parse(line: bytes) -> tuple[Record | None, bool]:

@@ -144,15 +144,13 @@ def _append_to_log(state: State, data: bytes, *, is_sync: bool, has_room: bool) 
     if there > log.size and (log.is_torn or not has_room):
         os.ftruncate(fd, log.size)  # what somebody was writing when he died
         there = log.size
-    if is_sync and log.is_doubtful:
-        sync(fd)  # who wrote it may have died before he did; and our head will say that he did not
     write_at(fd, data, log.size)
     if has_room and end > there:
         with suppress(OSError):  # a disk that is full may still have had room for this one
             write_at(fd, sidecar.room(end), end)
     if is_sync:
         sync(fd)
-        log.is_doubtful = False
+        log.synced = end
     log.size, log.is_torn, state.log_seen = end, False, seen(fd)
 
 
@@ -182,7 +180,7 @@ def _record(state: State, **fields: object) -> HeadRecord:
     """The head that ends a write, before it is known where the document begins."""
     if state.change.is_document:
         fields["doc"] = state.log.size
-    return state.next_record(**fields)
+    return state.next_record(synced=state.log.synced, **fields)
 
 
 def _records(state: State, head: HeadRecord, shown: Shown) -> bytes:
@@ -220,7 +218,7 @@ def _whole_log(state: State, head: HeadRecord, shown: Shown) -> Iterator[bytes]:
     """A sidecar with what is in force and nothing else."""
     first = sidecar.write(Record(v=sidecar.VERSION))
     yield first
-    head.doc = len(first)
+    head.doc, head.synced = len(first), 0
     yield sidecar.write(sidecar.document_record(state.held.document))
     for record in sidecar.everything(state.held, state.log.stamps):
         yield sidecar.write(record)
@@ -270,7 +268,7 @@ def _put_log(state: State, head: HeadRecord, shown: Shown, *, is_sync: bool) -> 
     assert there is not None
     state.log.size, state.log_seen = sum(map(len, data)), there
     state.log.version = sidecar.VERSION
-    state.log.is_torn = state.log.is_doubtful = False
+    state.log.synced, state.log.is_torn = state.log.size, False
 
 
 def _replace(state: State, *, is_sync: bool) -> None:
