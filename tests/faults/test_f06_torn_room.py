@@ -154,7 +154,7 @@ def test_what_another_process_writes_into_the_room_is_seen(fast_path):
 def test_a_head_does_not_vouch_for_what_another_process_wrote(states):
     """Who wrote the head before it may have been killed before he synced: of two writes that were
     under way, the later one proves nothing of the earlier."""
-    before, after, start, end = logs(states)
+    _, after, start, end = logs(states)
     place = arranged(states, after, main="after")
     asyncio.run(_write(place, [4]))
     log = sidecar(place).read_bytes()
