@@ -25,9 +25,13 @@ async def appends(table: Table, folder: Path, *, long: int, rounds: int) -> None
         sizes = await _sizes(store, tenant, far, pool[0])
         table.title("A turn appended to nanobot's files (us, p50)")
         table.note(f"a turn is {sizes['main']} bytes in nanobot's file, {sizes['log']} in ours")
+        pair = {"raw-log": sizes["log"], "raw-main": sizes["main"]}
         raw = {
-            "two": Raw(folder, {"raw-log": sizes["log"], "raw-main": sizes["main"]}, 1 << 20),
+            "two": Raw(folder, pair, 1 << 20),
             "one": Raw(folder, {"raw-one": sizes["main"]}, 1 << 20),
+            "two, no time": Raw(folder, pair, 1 << 20, has_time=False),
+            "as ours": Raw(folder, pair, 1 << 20, has_room=True),
+            "one, no time": Raw(folder, {"raw-one": sizes["main"]}, 1 << 20, has_time=False),
         }
         sides = {
             "near": _ours(tenant, near, pool),
@@ -53,7 +57,8 @@ def _largest(store: Store) -> dict[str, int]:
     files = [each for each in path.rglob("*") if each.is_file()]
     return {
         "main": max(each.stat().st_size for each in files if each.suffix == ".jsonl"),
-        "log": max(each.stat().st_size for each in files if each.suffix == ".log"),
+        # Without the room at its end, which holds nothing yet.
+        "log": max(len(each.read_bytes().rstrip(b"\0")) for each in files if each.suffix == ".log"),
     }
 
 
@@ -89,4 +94,13 @@ def _report(table: Table, found: dict[str, list[float]], long: int) -> None:
         two, one = ratio(found[name], found["two"]), ratio(found[name], found["one"])
         table.row(f"to {words} messages, and both files bare", us[name], us["two"], two, most=1.5)
         table.row(f"to {words} messages, and one file bare", us[name], us["one"], one, most=2.3)
+    two, one = (quantile(found[f"{each}, no time"], 0.5) * 1e6 for each in ("two", "one"))
+    table.note(f"bare without the 26 characters of the time: {two:.0f} us, and {one:.0f} us")
+    for each in ("two", "one"):
+        near = ratio(found["near"], found[f"{each}, no time"])
+        table.note(f"a turn to 100 messages is {near:.2f} times the bare {each} without them")
+    floor, times = quantile(found["as ours"], 0.5) * 1e6, ratio(found["as ours"], found["one"])
+    table.note(
+        f"writes and syncs as ours, and no Python: {floor:.0f} us, {times:.2f} times one file"
+    )
     table.row(f"growth, 100 to {long:,} messages", ratio(found["far"], found["near"]), most=1.1)

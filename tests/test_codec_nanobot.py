@@ -278,6 +278,31 @@ def test_characters_are_escaped_on_request_only():
     assert "Grüße \U0001f600\u2028".encode() in to_line(message)
 
 
+_ALL = "".join(map(chr, range(0x250))) + "\u2028\ufeff\U0001f600"
+
+
+@pytest.mark.parametrize("ascii", [True, False])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"tool_call_id": _ALL, "name": "", "author": "a", "model": "m"},
+        {"prefix": "p", "stop": "stop", "synthetic": "note"},
+    ],
+)
+def test_a_line_of_text_alone_has_the_bytes_that_python_writes(ascii, fields):
+    """Most lines are put together without an encoder, and nobody can tell."""
+    message = Message(Role.TOOL, _ALL, **fields)
+    line = nanobot.encode(message, ascii=ascii)
+
+    found = json.loads(line)
+
+    assert json.dumps(found, ensure_ascii=ascii).encode() + b"\n" == line
+    assert list(found) == ["role", "content", "timestamp", *fields, "id"]
+    assert {name: found[name] for name in fields} == fields
+    assert (found["role"], found["content"], found["id"]) == ("tool", _ALL, message.id)
+
+
 def test_a_line_holds_no_line_end_but_its_own():
     for text in ("a\nb", "a\r\nb", "\n", "\x0b\x0c\x1c\x1d\x1e\x85"):
         line = to_line(Message.user(text, extra={"a\n": "\n"}, id="i\n"))

@@ -17,6 +17,7 @@ from holdfast.entries import Mark, UnknownEntry
 from holdfast.errors import FormatTooNew
 from holdfast.stores import Record, open_store
 from holdfast.stores.jsonl import names
+from holdfast.stores.jsonl.sidecar import VERSION
 from nanobot_rules import load
 from sessions_for_tests import asynchronous
 
@@ -193,7 +194,7 @@ async def test_a_sidecar_of_a_newer_format_is_refused_and_left_alone(tmp_path):
         for key in ("one", "two"):
             await tenant.create(Record(key=key))
         log = tmp_path / ".holdfast" / "logs" / f"{names.digest_of('one')}.log"
-        newer = log.read_bytes().replace(b'{"v":1}', b'{"v":9}', 1)
+        newer = log.read_bytes().replace(b'{"v":%d}' % VERSION, b'{"v":9}', 1)
         log.write_bytes(newer)
 
         with pytest.raises(FormatTooNew):

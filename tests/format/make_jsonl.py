@@ -1,4 +1,4 @@
-"""Writes the conversation that the folder `jsonl-1` beside this file holds.
+"""Writes the conversation that the folders `jsonl-1` and `jsonl-2` beside this file hold.
 
     python tests/format/make_jsonl.py FOLDER
 

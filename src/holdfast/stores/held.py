@@ -46,6 +46,16 @@ class Held:
         if row.kind == "fold":
             self.folds.setdefault(row.branch, []).append(row.seq)
 
+    def add_all(self, rows: Sequence[Row]) -> None:
+        """Several rows of one branch, behind all others."""
+        seqs = [row.seq for row in rows]
+        self.rows.update(zip(seqs, rows, strict=True))
+        self.order += seqs
+        self.seqs.setdefault(rows[0].branch, []).extend(seqs)
+        for row in rows:
+            if row.kind == "fold":
+                self.folds.setdefault(row.branch, []).append(row.seq)
+
     def some(self, seqs: Sequence[int], after: int, last: int) -> Iterator[Row]:
         """Of the rows with these seqs, those above `after` up to `last`."""
         for at in range(bisect_right(seqs, after), bisect_right(seqs, last)):
@@ -115,9 +125,7 @@ class HeldShelf(Shelf):
     # Entries
 
     def add_rows(self, head: Head, rows: Sequence[NewRow]) -> None:
-        held = self.held(head.number)
-        for new in rows:
-            held.add(Row(*new[1:]))
+        self.held(head.number).add_all([Row(*new[1:]) for new in rows])
 
     def row(self, head: Head, seq: int) -> Row | None:
         return self.held(head.number).rows.get(seq)

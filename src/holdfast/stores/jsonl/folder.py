@@ -79,7 +79,7 @@ class Folder:
         if there is None:
             self.forget(name)
             return None
-        if state is None or there != state.log_seen:
+        if state is None or there != state.log_seen or state.has_more():
             state = self._catch_up(name, state, there)
         self.states.move_to_end(name)
         return state
@@ -111,15 +111,16 @@ class Folder:
 
     def _catch_up(self, name: str, state: State | None, there: Seen) -> State:
         path = self.files.logs / name
-        is_longer = (
-            state is not None and there[0] == state.log_seen[0] and there[1] > state.log.size
-        )
-        if state is None or not is_longer or state.log_seen[1] != state.log.size:
+        data, seen = b"", there
+        if state is not None and there[0] == state.log_seen[0] and not state.log.is_torn:
+            data, seen = read_all(path, state.log.size)
+        if state is None or not data.strip(b"\0"):  # another file, or changed in some other way
             self.forget(name)
             state = State(self.files, Log(f"session log {name}"))
+            data, seen = read_all(path)
         else:
             state.has_news = True
-        data, state.log_seen = read_all(path, state.log.size)
+        state.log_seen = seen
         state.log.read(data)
         state.log.held()
         self.keep(state)
@@ -173,15 +174,16 @@ class Folder:
         first, _ = sidecar.parse(_read_piece(path, 0).rstrip(b"\n"))
         if first is not None and first.v > sidecar.VERSION:
             raise FormatTooNew(f"session log {name}", first.v, sidecar.VERSION)
-        end = read_end(path, _TAIL)
-        head = sidecar.last_head(end) if end.endswith(b"\n") else None
+        end = read_end(path, _TAIL + sidecar.ROOM_MAX).rstrip(b"\0")
+        is_whole = end.endswith(b"\n") and b"\0" not in end
+        head = sidecar.last_head(end) if is_whole else None
         if head is not None:
             data = _read_piece(path, head.doc)
-            record, is_whole = sidecar.parse(data.partition(b"\n")[0])
+            record, is_sound = sidecar.parse(data.partition(b"\n")[0])
             if record is not None and record.doc is not None:
                 body, check, digest = record.doc
                 return Listing(head, Written(body.encode(), check, digest))
-            if record is None or not is_whole:
+            if record is None or not is_sound:
                 return Listing(head, Written(b"", 0, b""))
         state = self.at(name)
         if state is None:

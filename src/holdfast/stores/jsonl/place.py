@@ -12,7 +12,7 @@ from holdfast.file_lock import FileLock
 from holdfast.stores.jsonl.files import LOCK, OWN, Files, read_end, sync, write_at
 from holdfast.stores.jsonl.folder import Folder
 from holdfast.stores.jsonl.names import are_base64
-from holdfast.stores.jsonl.sidecar import last_head
+from holdfast.stores.jsonl.sidecar import ROOM_MAX, last_head
 from holdfast.stores.owners import Owners
 
 _STAMP_SIZE = 8
@@ -130,7 +130,8 @@ class Place:
         """The highest number that any session has, when nobody has counted them."""
         found = [0]
         for path in self.path.glob(f"{OWN}/**/logs/*.log"):
-            head = last_head(b"\n" + read_end(path, _TAIL))
+            end, *_ = read_end(path, _TAIL + ROOM_MAX).partition(b"\0")  # whole, or not: it has one
+            head = last_head(b"\n" + end)
             found.append(head.number if head is not None else 0)
         return max(found)
 

@@ -4,9 +4,16 @@ A line is a CRC-32 of what follows, in eight hexadecimal digits, a space, and a 
 name. Lines up to and including one with `head` or `chunk` were written together: what stands
 behind the last such line was cut off, and did not happen.
 
+Behind the last line there may be zeros: room for what comes next. A write into it changes no size,
+so that the disk has nothing but the bytes themselves to write. After a power cut any part of the
+last write may then be missing, and not its end alone; where a part is missing there is a zero, and
+no line has one. Every head tells how much was on the disk for certain when it was written: a zero
+behind that says that what it stands in did not happen, and nothing that follows; a zero before it
+is damage, as any other byte that is not what was written.
+
 | name   | value                                                                              |
 |--------|------------------------------------------------------------------------------------|
-| v      | the version of this table: 1. The first line of every file                         |
+| v      | the version of this table: 2. The first line of every file; 1 had no room           |
 | doc    | the document of the session, its CRC-32 and its digest                             |
 | line   | a branch: number, name, parent, fork, base, head, count, link                      |
 | row    | an entry: seq, branch, position, kind, check, link, salt, payload, holes, seal     |
@@ -36,8 +43,10 @@ from holdfast.stores.held import Held
 from holdfast.stores.shelf import Once
 from holdfast.stores.values import Appended
 
-VERSION = 1
+VERSION = 2
+ROOM_SINCE = 2
 _CRC = 8
+_ROOM, ROOM_MAX, _ROOM_PART = 4 * 1024, 64 * 1024, 4
 
 
 class RowRecord(msgspec.Struct, array_like=True):
@@ -91,6 +100,7 @@ class HeadRecord(msgspec.Struct, omit_defaults=True):
     extra       names in line 1 that are not ours, as JSON
     private     lines that follow it and are nobody's messages
     doc         where in this file the line with the document begins
+    synced      how much of this file was on the disk for certain; the first head was there with it
     """
 
     number: int
@@ -117,6 +127,7 @@ class HeadRecord(msgspec.Struct, omit_defaults=True):
     born: str = ""
     extra: str = ""
     private: list[str] = []
+    synced: int = 0
 
 
 class Record(msgspec.Struct, omit_defaults=True):
@@ -152,6 +163,9 @@ class Log:
         self.stamps: dict[int, int] = {}
         self.shown: dict[int, bytes] = {}
         self.size = 0
+        self.version = VERSION
+        self.synced = 0  # so much is on the disk for certain, as far as we know
+        self.is_torn = False  # something stands behind `size` that is no room
         self._held: Held | None = None
 
     def begin(self, head: Head, document: Written, file: str) -> None:
@@ -162,19 +176,36 @@ class Log:
 
     def read(self, data: bytes) -> None:
         """Take in what follows in the file. `size` is then where the last whole write ends."""
-        at = self.size
+        at = start = self.size
         group: list[tuple[Record, bool]] = []
-        for line in data.split(b"\n")[:-1]:
+        for line in self._certain(data).split(b"\n")[:-1]:
             at += len(line) + 1
             found, is_whole = parse(line)
             if found is None:
                 continue  # what is missing shows: entries are counted, and a head ends a write
             if found.v > VERSION:
                 raise FormatTooNew(self.where, found.v, VERSION)
+            self.version = found.v or self.version
             group.append((found, is_whole))
+            if found.head is not None and is_whole:
+                self.synced = max(self.synced or at, found.head.synced)
             if found.head is not None or found.chunk is not None:
                 self._take(group)
                 group, self.size = [], at
+        self.is_torn = bool(data[self.size - start :].strip(b"\0"))
+
+    def _certain(self, data: bytes) -> bytes:
+        """What was written before anything that is missing, without the room behind it."""
+        told = data.rstrip(b"\0")
+        if b"\0" not in told:
+            return told
+        is_all = not self.size
+        if is_all and (first := parse(told.partition(b"\n")[0])[0]) is not None:
+            self.version = first.v
+        if self.version < ROOM_SINCE:
+            return told
+        torn = told.find(b"\0", max(_synced(told, self.synced) - self.size, 0))
+        return told if torn < 0 else told[:torn]
 
     def held(self) -> Held:
         """The session; Corrupt if the file tells too little of it."""
@@ -226,6 +257,23 @@ class Log:
             self.shown.update(each.shown)
 
 
+def room(size: int) -> bytes:
+    """The room for what follows in a file of this size: more in a long one, and up to where a page
+    ends, so that it is no page more."""
+    return bytes(-size % _ROOM + min(size // _ROOM_PART, ROOM_MAX) // _ROOM * _ROOM)
+
+
+def _synced(data: bytes, synced: int) -> int:
+    """How much of a file is on the disk for certain, by the heads that are in this."""
+    at = 0
+    for line in data.split(b"\n")[:-1]:
+        at += len(line) + 1
+        found, is_whole = parse(line)
+        if is_whole and found is not None and found.head is not None:
+            synced = max(synced or at, found.head.synced)
+    return synced
+
+
 def parse(line: bytes) -> tuple[Record | None, bool]:
     """The record in a line, if it can be read, and whether it is what was written."""
     body = line[_CRC + 1 :]
@@ -254,6 +302,14 @@ def last_head(data: bytes) -> HeadRecord | None:
 def head_fields(head: Head | HeadRecord) -> dict[str, Any]:
     """What a Head and its record have in common."""
     return dict(zip(HEAD_FIELDS, _fields_of(head), strict=True))
+
+
+def record_of(head: Head, last: HeadRecord) -> HeadRecord:
+    """The record of a Head, with what the one before it knew of nanobot's file."""
+    own = _fields_of(head)
+    known = (last.file, last.main, None, last.doc)
+    fields = (*own[:7], *known, *own[7:], last.born, last.extra, last.private)
+    return HeadRecord(*fields)
 
 
 def head_of(record: HeadRecord) -> Head:
@@ -322,4 +378,5 @@ def everything(held: Held, stamps: dict[int, int]) -> Iterator[Record]:
 
 def joined(records: Iterable[Record]) -> bytes:
     """The lines of several records."""
-    return b"".join([b"%08x %b\n" % (crc32(body), body) for body in map(_encode, records)])
+    bodies = list(map(_encode, records))
+    return b"".join([b"%08x %b\n" % (crc32(body), body) for body in bodies])

@@ -17,13 +17,12 @@ from holdfast.stores import head as heads
 from holdfast.stores.document import read_document
 from holdfast.stores.head import Head, Row
 from holdfast.stores.held import Held
-from holdfast.stores.jsonl import page
+from holdfast.stores.jsonl import page, sidecar
 from holdfast.stores.jsonl.files import Files, Seen, seen_at
-from holdfast.stores.jsonl.sidecar import HeadRecord, Log, head_fields
+from holdfast.stores.jsonl.sidecar import HeadRecord, Log
 from holdfast.strict import parse
 
 CURSOR = "last_consolidated"  # the counter that nanobot keeps in line 1
-_KEPT = ("file", "main", "doc", "born", "extra", "private")  # of one head in the next
 
 
 @dataclass(slots=True)
@@ -128,11 +127,10 @@ class State:
 
     def next_record(self, **fields: object) -> HeadRecord:
         """The head as it is now, with what is known of nanobot's file."""
-        old, own = self.record, head_fields(self.head)
-        for name in _KEPT:
-            own[name] = getattr(old, name)
-        own.update(fields)
-        return HeadRecord(**own)
+        found = sidecar.record_of(self.head, self.record)
+        for name, value in fields.items():
+            setattr(found, name, value)
+        return found
 
     def shown(self) -> list[int]:
         """The seqs of the entries that nanobot is to see, in order."""
@@ -196,6 +194,20 @@ class State:
         document = read_document(written.body, written.digest, f"session {self.head.key!r}")
         cursor = document.counters.get(CURSOR)
         return document.metadata, cursor if type(cursor) is int and cursor > 0 else 0
+
+    def has_more(self) -> bool:
+        """Whether another process of ours has written into the room at the end of the sidecar,
+        which its size does not tell, and its time only as finely as the system has it."""
+        if self.log_seen[1] == self.log.size or self.log.is_torn:
+            return False
+        fd, inode = self.fds.get("log", (-1, 0))
+        if fd >= 0 and inode == self.log_seen[0]:
+            return os.pread(fd, 1, self.log.size) != b"\0"
+        fd = private_files.open_regular(self.log_path, os.O_RDONLY)
+        try:
+            return os.pread(fd, 1, self.log.size) != b"\0"
+        finally:
+            os.close(fd)
 
     def open(self, name: Literal["log", "main"]) -> int:
         """A descriptor of the sidecar or of nanobot's file, kept for later."""

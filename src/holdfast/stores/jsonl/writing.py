@@ -59,7 +59,7 @@ def commit(state: State, *, is_sync: bool) -> None:
     if change.is_taken and not change.is_shown_anew:
         _take(state, is_sync=is_sync)
     elif not (change.is_head or change.is_anew or change.is_draft):
-        _append_chunks(state)
+        _append_chunks(state, has_room=is_sync)
     elif _needs_anew(state):
         _replace(state, is_sync=is_sync)
     else:
@@ -84,22 +84,22 @@ def _needs_anew(state: State) -> bool:
 def _new_lines(state: State) -> list[int]:
     """The new rows that nanobot is to see."""
     held, there = state.held, state.change.there
-    used = held.head.branch
-    new = [held.rows[seq] for seq in state.change.rows]
+    rows, used = held.rows, held.head.branch
     return [
-        row.seq
-        for row in new
-        if row.branch == used and page.is_shown(row.kind) and row.seq not in there
+        seq
+        for seq in state.change.rows
+        if rows[seq].branch == used and page.is_shown(rows[seq].kind) and seq not in there
     ]
 
 
 # Appending
 
 
-def _append_chunks(state: State) -> None:
+def _append_chunks(state: State, *, has_room: bool) -> None:
     """Partial output: it need not survive a power cut."""
     chunks = state.held.chunks[len(state.held.chunks) - state.change.chunks :]
-    _append_to_log(state, sidecar.joined(Record(chunk=each) for each in chunks), is_sync=False)
+    data = sidecar.joined(Record(chunk=each) for each in chunks)
+    _append_to_log(state, data, is_sync=False, has_room=has_room)
 
 
 def _append(state: State, *, is_sync: bool) -> None:
@@ -110,7 +110,8 @@ def _append(state: State, *, is_sync: bool) -> None:
     # Before anything is written: what cannot be opened cannot be undone either.
     main = state.open("main") if lines.data else -1
     try:
-        _append_to_log(state, _records(state, head, lines.shown), is_sync=is_sync)
+        data = _records(state, head, lines.shown)
+        _append_to_log(state, data, is_sync=is_sync, has_room=is_sync)
         if lines.data:
             _append_to_main(state, main, lines.data, is_sync=is_sync)
     except BaseException:
@@ -122,8 +123,8 @@ def _append(state: State, *, is_sync: bool) -> None:
 
 def _lines(state: State) -> _Lines:
     shown: Shown = list(state.change.there.items())
-    lines = [_line(state, seq, shown, is_appended=True) for seq in _new_lines(state)]
-    return _Lines(b"".join(lines), shown)
+    seqs = _new_lines(state)
+    return _Lines(b"".join([_line(state, seq, shown, is_appended=True) for seq in seqs]), shown)
 
 
 def _line(state: State, seq: int, shown: Shown, *, is_appended: bool) -> bytes:
@@ -134,14 +135,23 @@ def _line(state: State, seq: int, shown: Shown, *, is_appended: bool) -> bytes:
     return line
 
 
-def _append_to_log(state: State, data: bytes, *, is_sync: bool) -> None:
-    fd = state.open("log")
-    if state.log_seen[1] != state.log.size:
-        os.ftruncate(fd, state.log.size)  # what somebody was writing when he died
-    end = write_at(fd, data, state.log.size)
+def _append_to_log(state: State, data: bytes, *, is_sync: bool, has_room: bool) -> None:
+    """Into the room at its end, which is made when it is used up. Where nothing is ever synced,
+    there is none: a power cut may then leave any part out, and not the end alone."""
+    fd, log, there = state.open("log"), state.log, state.log_seen[1]
+    end = log.size + len(data)
+    has_room = has_room and log.version >= sidecar.ROOM_SINCE
+    if there > log.size and (log.is_torn or not has_room):
+        os.ftruncate(fd, log.size)  # what somebody was writing when he died
+        there = log.size
+    write_at(fd, data, log.size)
+    if has_room and end > there:
+        with suppress(OSError):  # a disk that is full may still have had room for this one
+            write_at(fd, sidecar.room(end), end)
     if is_sync:
         sync(fd)
-    state.log.size, state.log_seen = end, seen(fd)
+        log.synced = end
+    log.size, log.is_torn, state.log_seen = end, False, seen(fd)
 
 
 def _append_to_main(state: State, fd: int, data: bytes, *, is_sync: bool) -> None:
@@ -170,7 +180,7 @@ def _record(state: State, **fields: object) -> HeadRecord:
     """The head that ends a write, before it is known where the document begins."""
     if state.change.is_document:
         fields["doc"] = state.log.size
-    return state.next_record(**fields)
+    return state.next_record(synced=state.log.synced, **fields)
 
 
 def _records(state: State, head: HeadRecord, shown: Shown) -> bytes:
@@ -183,7 +193,8 @@ def _records(state: State, head: HeadRecord, shown: Shown) -> bytes:
     found += [
         sidecar.line_record(line) for name, line in held.head.lines.items() if name in change.lines
     ]
-    found += [sidecar.row_record(held.rows[seq], state.log.stamps[seq]) for seq in change.rows]
+    rows, stamps = held.rows, state.log.stamps
+    found += [sidecar.row_record(rows[seq], stamps[seq]) for seq in change.rows]
     found += [sidecar.once_record(name, held.once[name]) for name in change.once]
     if shown:
         found += _shown_records(shown)
@@ -207,7 +218,7 @@ def _whole_log(state: State, head: HeadRecord, shown: Shown) -> Iterator[bytes]:
     """A sidecar with what is in force and nothing else."""
     first = sidecar.write(Record(v=sidecar.VERSION))
     yield first
-    head.doc = len(first)
+    head.doc, head.synced = len(first), 0
     yield sidecar.write(sidecar.document_record(state.held.document))
     for record in sidecar.everything(state.held, state.log.stamps):
         yield sidecar.write(record)
@@ -256,6 +267,8 @@ def _put_log(state: State, head: HeadRecord, shown: Shown, *, is_sync: bool) -> 
     there = seen_at(log)
     assert there is not None
     state.log.size, state.log_seen = sum(map(len, data)), there
+    state.log.version = sidecar.VERSION
+    state.log.synced, state.log.is_torn = state.log.size, False
 
 
 def _replace(state: State, *, is_sync: bool) -> None:
@@ -268,7 +281,8 @@ def _replace(state: State, *, is_sync: bool) -> None:
         if is_anew:
             _put_log(state, head, anew.shown, is_sync=is_sync)
         else:
-            _append_to_log(state, _records(state, head, anew.shown), is_sync=is_sync)
+            data = _records(state, head, anew.shown)
+            _append_to_log(state, data, is_sync=is_sync, has_room=is_sync)
         state.shut("main")
         kept = _keep(state, main)
         _rename(anew.path, main, is_sync=is_sync)
