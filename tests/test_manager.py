@@ -2,14 +2,24 @@
 
 import asyncio
 import gc
+import subprocess
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 
 import holdfast
 from holdfast import Message, Settings, ids
-from holdfast.errors import InvalidInput, SessionExpired, SessionNotFound, StoreUnavailable
+from holdfast.errors import (
+    Busy,
+    ConnectionFailed,
+    InvalidInput,
+    SessionExpired,
+    SessionNotFound,
+    StoreUnavailable,
+)
+from holdfast.retention import Retention
 from holdfast.live import Cache, Live
 from holdfast.stores import open_store
 from holdfast.sweeping import sweep
@@ -122,6 +132,18 @@ async def test_the_cache_is_bounded_by_bytes_too(url):
 
 
 @asynchronous
+async def test_what_sessions_grow_by_while_they_are_used_counts(url):
+    """Each is asked for once and said much in: nobody comes back to have it measured."""
+    async with holdfast.open(url, cache=Cache(sessions=100, bytes=100_000)) as sessions:
+        for n in range(5):
+            session = await sessions.get_or_create(f"web:{n}")
+            await session.append(Message.user("x" * 40_000))
+
+        assert sessions._live.held == 2
+        assert sum(each.session.size for each in sessions._live._held.values()) <= 100_000
+
+
+@asynchronous
 async def test_a_cache_of_none_holds_nothing(url):
     async with holdfast.open(url, cache=0) as sessions:
         gone = weakref.ref(await sessions.get_or_create("a"))
@@ -201,6 +223,39 @@ async def test_a_session_that_expires_at_once_is_given_to_who_made_it(url):
     async with holdfast.open(url) as sessions:
         session = await sessions.get_or_create("a", ttl=timedelta(microseconds=1))
         assert session.count == 0
+
+
+@asynchronous
+async def test_one_that_expired_in_a_turn_is_busy_until_it_ends(url):
+    """It cannot be made anew under a turn: told at once, and by whom it is in use."""
+    async with holdfast.open(url, owner="somebody") as sessions:
+        session = await sessions.get_or_create("a", ttl=HOUR)
+        lease = await sessions._tenant.begin(session.id, "somebody", 24 * HOUR, {})
+        with later(2 * HOUR):
+            async with asyncio.timeout(5):
+                with pytest.raises(Busy, match="somebody"):
+                    await sessions.get_or_create("a")
+            await sessions._tenant.release(lease)
+            assert (await sessions.get_or_create("a")).id != session.id
+
+
+def test_another_loop_is_refused(url):
+    """A manager belongs to the loop that opened it, also for what is open already."""
+    sessions = holdfast.open(url)
+    with asyncio.Runner() as home:
+        home.run(sessions.__aenter__())
+        home.run(sessions.get_or_create("a"))
+        for work in (sessions.get, sessions.get_or_create):
+            for key in ("a", "b"):
+                with pytest.raises(InvalidInput, match="event loop"):
+                    in_another_loop(work(key))
+        assert home.run(sessions.get("a")).key == "a"
+        home.run(sessions.close())
+
+
+def in_another_loop(work):
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 # Many of them
@@ -283,6 +338,83 @@ async def test_an_erased_session_is_in_no_file_and_the_receipt_says_where_was_lo
         assert [each.key for each in (await sessions.list()).items] == ["b"]
         with pytest.raises(SessionNotFound):
             await sessions.erase("a")
+
+
+@asynchronous
+async def test_what_was_removed_is_given_to_nobody_from_the_cache(url):
+    """Children that went with their parent, one that was discarded, what retention has deleted."""
+    async with holdfast.open(url) as sessions:
+        for key in ("a", "b"):
+            await (await sessions.get_or_create(key)).append(Message.user("hello"))
+        erased = await (await sessions.get("a")).child("scout")
+        discarded = await (await sessions.get("b")).child("scout")
+        await sessions.erase("a")
+        await discarded.discard("not needed")
+        await sessions.retain(Retention(count=0))
+
+        for key in ("a", erased.key, discarded.key, "b"):
+            with pytest.raises(SessionNotFound):
+                await sessions.get(key)
+        assert (await sessions.get_or_create("b")).count == 0
+
+
+@asynchronous
+async def test_a_dry_run_lets_go_of_nothing(url):
+    async with holdfast.open(url) as sessions:
+        session = await sessions.get_or_create("a")
+        await sessions.retain(Retention(count=0), dry_run=True)
+        tenant = counted(sessions)
+
+        assert await sessions.get("a") is session and tenant.loads == 0
+
+
+@asynchronous
+async def test_a_turn_that_runs_while_its_session_is_erased_leaves_nothing(tmp_path):
+    """Not its partial either, which it keeps when it is cancelled: in no file, at no moment."""
+    answer = " ".join(f"canary{n}" for n in range(1_000))
+    for delay_s in (0.02, 0.05, 0.1):
+        place = tmp_path / str(delay_s)
+        place.mkdir()
+        model = FakeProvider(answer, pause_s=0.001)
+        async with holdfast.open(f"sqlite:{place}/chats.db", model=model) as sessions:
+            session = await sessions.get_or_create("a")
+            turn = asyncio.ensure_future(session.send("canary, sing."))
+            await asyncio.sleep(delay_s)
+
+            done = await sessions.erase("a")
+
+            assert done.keys == ("a",)
+            assert left_in(place) == []
+            await asyncio.wait([turn], timeout=5)
+            turn.exception()
+            assert left_in(place) == []
+
+
+@asynchronous
+async def test_what_is_written_while_a_session_is_erased_goes_too(tmp_path, monkeypatch):
+    """Behind what was removed already, and before the record goes: it is all done again."""
+    async with holdfast.open(f"sqlite:{tmp_path}/chats.db") as sessions:
+        session = await sessions.get_or_create("a")
+        await session.append(Message.user("canary 1"))
+        clear, late = sessions._tenant.clear, ["canary 2"]
+
+        async def clear_first(id):
+            cleared = await clear(id)
+            if late:
+                await sessions._tenant.append(id, [Message.user(late.pop())])
+            return cleared
+
+        monkeypatch.setattr(sessions._tenant, "clear", clear_first)
+        done = await sessions.erase("a")
+
+        assert late == [] and done.keys == ("a",) and done.entries >= 2
+        assert left_in(tmp_path) == []
+
+
+def left_in(folder):
+    """The files that hold a canary. Another process looks, which drops no lock of ours."""
+    found = subprocess.run(["grep", "-rl", "canary", folder], capture_output=True, text=True)
+    return found.stdout.split()
 
 
 @asynchronous
@@ -406,3 +538,48 @@ async def test_close_waits_for_the_turn_that_runs(url):
         await asyncio.sleep(0.005)
 
     assert (await turn).text == "one two three"
+
+
+class Stuck(FakeProvider):
+    """A model that cannot be closed."""
+
+    async def close(self):
+        raise ConnectionFailed("it hangs on")
+
+
+@asynchronous
+async def test_a_model_that_cannot_be_closed_keeps_neither_store_nor_models_open(
+    file_url, monkeypatch
+):
+    """The error is told, and everything else is closed."""
+    closed = []
+
+    class Good(FakeProvider):
+        async def close(self):
+            closed.append(self.name)
+
+    made = {"one:a": Good(), "two:b": Stuck(), "three:c": Good()}
+    monkeypatch.setattr("holdfast.workshop.open_provider", made.__getitem__)
+    sessions = await holdfast.open(file_url)
+    session = await sessions.get_or_create("a")
+    for name in made:
+        session.window(name)
+
+    with pytest.raises(ConnectionFailed):
+        await sessions.close()
+
+    assert len(closed) == 2
+    with pytest.raises(StoreUnavailable):
+        await sessions.list()
+
+
+@asynchronous
+async def test_close_waits_for_what_is_asked_while_it_waits(url):
+    """Turns in line behind the one that runs come to their end too."""
+    model = FakeProvider("one two three", "four", "five", pause_s=0.01)
+    async with holdfast.open(url, model=model) as sessions:
+        session = await sessions.get_or_create("a")
+        turns = [asyncio.ensure_future(session.send(text)) for text in ("1", "2", "3")]
+        await asyncio.sleep(0.005)
+
+    assert [(await turn).text for turn in turns] == ["one two three", "four", "five"]
