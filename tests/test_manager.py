@@ -19,8 +19,8 @@ from holdfast.errors import (
     SessionNotFound,
     StoreUnavailable,
 )
-from holdfast.retention import Retention
 from holdfast.live import Cache, Live
+from holdfast.retention import Retention
 from holdfast.stores import open_store
 from holdfast.sweeping import sweep
 from holdfast.testing import FakeProvider

@@ -24,6 +24,7 @@ from holdfast.testing.fake_provider import Halt, calls
 from holdfast.testing.faults import forks
 from postgres_server import name_of, server
 
+COUNT = pick(1, 20)  # sessions
 LONG = " and so on" * 20_000
 
 
@@ -72,7 +73,9 @@ async def filled(sessions, key, word):
     )
     await session.send(f"what is {word}?", once=f"once {word}")
     await session.send(
-        Message.user([Text("see"), File(data=word.encode() * 50, media_type="text/plain", name=word)])
+        Message.user(
+            [Text("see"), File(data=word.encode() * 50, media_type="text/plain", name=word)]
+        )
     )
     with pytest.raises(Overloaded):
         await session.send(f"again {word}")
@@ -94,9 +97,10 @@ async def neighbours(sessions, count):
         await session.append(Message.user("stays " * 50))
 
 
-async def erased(url, places, erase=holdfast.SessionManager.erase, count=pick(1, 20)):
+async def erased(url, places, erase=holdfast.SessionManager.erase, count=None):
     """Where the canary is after each erase of some sessions, others between them."""
-    words = [canary(number) for number in range(count)]
+    words = [canary(number) for number in range(count or COUNT)]
+    count = len(words)
     found = []
     async with holdfast.open(url, expire_every=None) as sessions:
         for number, word in enumerate(words):
