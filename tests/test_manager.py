@@ -258,6 +258,56 @@ def in_another_loop(work):
         return thread.submit(asyncio.run, work).result()
 
 
+class Held(Counting):
+    """A tenant that gives the record of one key only when it is let."""
+
+    def __init__(self, tenant, key):
+        super().__init__(tenant)
+        self.key = key
+        self.free = asyncio.Event()
+
+    async def load(self, key, **how):
+        record = await super().load(key, **how)
+        if key == self.key:
+            await self.free.wait()
+        return record
+
+
+@asynchronous
+async def test_a_session_that_takes_long_to_open_holds_up_no_other(url):
+    """Those who want the same one wait for each other; there is no lock over all."""
+    async with holdfast.open(url, cache=0) as sessions:
+        await filled(sessions, 3)
+        tenant = sessions._tenant = Held(sessions._tenant, "web:0")
+        waiting = [asyncio.ensure_future(sessions.get("web:0")) for _ in range(3)]
+        async with asyncio.timeout(5):
+            for key in ("web:1", "web:2"):
+                assert (await sessions.get(key)).key == key
+            assert await sessions.delete("web:2")
+        assert not any(each.done() for each in waiting) and tenant.loads == 3
+
+        tenant.free.set()
+        found = await asyncio.gather(*waiting)
+
+        assert len({id(each) for each in found}) == 1
+        assert tenant.loads == 3 + 1 or tenant.loads == 3 + 2
+    assert not sessions._locks
+
+
+@asynchronous
+async def test_one_who_stops_waiting_for_a_session_leaves_it_to_the_others(url):
+    async with holdfast.open(url, cache=0) as sessions:
+        await filled(sessions, 1)
+        tenant = sessions._tenant = Held(sessions._tenant, "web:0")
+        first, second = [asyncio.ensure_future(sessions.get("web:0")) for _ in range(2)]
+        await asyncio.sleep(0)
+        first.cancel()
+        tenant.free.set()
+
+        assert (await second).count == 1
+        assert first.cancelled()
+
+
 # Many of them
 
 
@@ -273,6 +323,56 @@ async def test_lists_are_paged_and_filtered(url):
         keys = [each.key for each in (*first.items, *rest.items)]
         assert keys == [f"web:{n}" for n in (4, 3, 2, 1, 0)]
         assert [each.key for each in (await sessions.list(agent="odd")).items] == ["web:3", "web:1"]
+
+
+@asynchronous
+async def test_lists_go_by_metadata_and_time(url):
+    """Every name in `metadata` has to be equal; `since` is inclusive and `until` is not."""
+    start = ids.now()
+    async with holdfast.open(url) as sessions:
+        for n in range(4):
+            with later(n * HOUR):
+                await sessions.get_or_create(f"web:{n}", metadata={"of": n % 2, "kind": "chat"})
+
+        async def keys(**chosen):
+            return [each.key for each in (await sessions.list(**chosen)).items]
+
+        assert await keys(metadata={"of": 1}) == ["web:3", "web:1"]
+        assert await keys(metadata={"of": 1, "kind": "chat"}, limit=1) == ["web:3"]
+        assert await keys(metadata={"of": 1, "kind": "mail"}) == []
+        third = (await sessions.list()).items[1].updated_at
+        assert await keys(since=third) == ["web:3", "web:2"]
+        assert await keys(until=third) == ["web:1", "web:0"]
+        assert await keys(since=start, until=third, metadata={"of": 0}) == ["web:0"]
+
+
+@asynchronous
+async def test_pages_show_each_session_once_while_others_are_written_to(url):
+    """What is written to meanwhile comes to the front; nothing that was not is left out."""
+    async with holdfast.open(url) as sessions:
+        await filled(sessions, 12)
+        found, page = [], None
+        while True:
+            got = await sessions.list(limit=3, page=page)
+            found += [each.key for each in got.items]
+            if (page := got.next) is None:
+                break
+            session = await sessions.get("web:0")
+            await session.append(Message.user("again"))
+
+        assert sorted({*found, "web:0"}) == sorted(f"web:{n}" for n in range(12))
+        assert len(found) == len(set(found))
+
+
+@asynchronous
+async def test_search_is_paged(url):
+    async with holdfast.open(url) as sessions:
+        await filled(sessions, 5, "a whale")
+        first = await sessions.search("whale", limit=3)
+        rest = await sessions.search("whale", limit=3, page=first.next)
+
+        keys = [each.key for each in (*first.items, *rest.items)]
+        assert keys == [f"web:{n}" for n in (4, 3, 2, 1, 0)] and rest.next is None
 
 
 @asynchronous

@@ -11,7 +11,7 @@ import pytest
 import soak
 from soak import MIB, Sample, slope_of
 
-SHORT = ("0.01", "--turns", "60", "--sessions", "10", "--rate", "200")
+SHORT = ("0.01", "--warm", "0", "--turns", "60", "--sessions", "10", "--rate", "200")
 STEADY = Sample(turns=0, rss=60.0, blocks=300_000, descriptors=20, tasks=30, threads=7, wal=MIB)
 
 
@@ -48,7 +48,8 @@ def measured(**each_turn):
     for turns in range(0, 100_001, 2_000):
         grown = {name: getattr(STEADY, name) + by * turns for name, by in each_turn.items()}
         run.samples.append(STEADY._replace(turns=turns, **grown))
-    run.appends = [(second, 0.01) for second in range(600)]
+    for second in range(600):
+        run.timed(second, 0.01)
     return run
 
 
@@ -78,6 +79,7 @@ def test_what_does_not_grow_meets_every_bar():
 
 def test_appends_that_become_slow_and_rows_that_are_wrong_are_told():
     run = measured()
-    run.appends += [(second, 0.05) for second in range(300, 600)]
+    for second in range(300, 600):
+        run.timed(second, 0.05)
 
     assert soak.report(run, ("a row",)) == ["append", "verify"]
