@@ -57,6 +57,7 @@ CACHE = Cache(sessions=200, bytes=16 * 1024 * 1024)
 RSS_MAX, BLOCKS_MAX, WAL_MAX, SLOWER_MAX = 1.0, 50.0, 64 * 1024 * 1024, 2.0
 SOME = {"descriptors": 6, "tasks": AT_ONCE, "threads": 4}  # as many as turns may run
 MIB = 1024 * 1024
+GROUPS = 8  # of measurements
 STEP = 1.02  # from one length of time to the next
 
 
@@ -105,9 +106,15 @@ class Slope(NamedTuple):
 
 
 def slope_of(pairs):
-    """The line through the points that is nearest to them."""
+    """The line through the points that is nearest to them.
+
+    One measurement is much like the one before, so the means of some tell how well it is known.
+    """
     if len(pairs) < 3:
         return Slope(0.0, float("inf"))
+    size = max(1, len(pairs) // GROUPS)
+    groups = [pairs[at : at + size] for at in range(0, len(pairs), size)]
+    pairs = [tuple(map(statistics.fmean, zip(*group, strict=True))) for group in groups]
     xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
     found = statistics.linear_regression(xs, ys)
     middle = statistics.fmean(xs)
