@@ -1745,7 +1745,7 @@ BREAKS = {
     ),
     "S1-47": Break(
         f"{SRC}/manager.py",
-        "                    pass  # another process was first",
+        "                    await self._check_idle(key)  # or another process was first",
         "                    raise",
         "who comes second fails",
     ),

@@ -2,15 +2,25 @@
 
 import asyncio
 import gc
+import subprocess
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 
 import holdfast
 from holdfast import Message, Settings, ids
-from holdfast.errors import InvalidInput, SessionExpired, SessionNotFound, StoreUnavailable
+from holdfast.errors import (
+    Busy,
+    ConnectionFailed,
+    InvalidInput,
+    SessionExpired,
+    SessionNotFound,
+    StoreUnavailable,
+)
 from holdfast.live import Cache, Live
+from holdfast.retention import Retention
 from holdfast.stores import open_store
 from holdfast.sweeping import sweep
 from holdfast.testing import FakeProvider
@@ -122,6 +132,18 @@ async def test_the_cache_is_bounded_by_bytes_too(url):
 
 
 @asynchronous
+async def test_what_sessions_grow_by_while_they_are_used_counts(url):
+    """Each is asked for once and said much in: nobody comes back to have it measured."""
+    async with holdfast.open(url, cache=Cache(sessions=100, bytes=100_000)) as sessions:
+        for n in range(5):
+            session = await sessions.get_or_create(f"web:{n}")
+            await session.append(Message.user("x" * 40_000))
+
+        assert sessions._live.held == 2
+        assert sum(each.session.size for each in sessions._live._held.values()) <= 100_000
+
+
+@asynchronous
 async def test_a_cache_of_none_holds_nothing(url):
     async with holdfast.open(url, cache=0) as sessions:
         gone = weakref.ref(await sessions.get_or_create("a"))
@@ -203,6 +225,93 @@ async def test_a_session_that_expires_at_once_is_given_to_who_made_it(url):
         assert session.count == 0
 
 
+@asynchronous
+async def test_one_that_expired_in_a_turn_is_busy_until_it_ends(url):
+    """It cannot be made anew under a turn: told at once, and by whom it is in use."""
+    async with holdfast.open(url, owner="somebody") as sessions:
+        session = await sessions.get_or_create("a", ttl=HOUR)
+        lease = await sessions._tenant.begin(session.id, "somebody", 24 * HOUR, {})
+        with later(2 * HOUR):
+            async with asyncio.timeout(5):
+                with pytest.raises(Busy, match="somebody"):
+                    await sessions.get_or_create("a")
+            await sessions._tenant.release(lease)
+            assert (await sessions.get_or_create("a")).id != session.id
+
+
+def test_another_loop_is_refused(url):
+    """A manager belongs to the loop that opened it, also for what is open already."""
+    sessions = holdfast.open(url)
+    with asyncio.Runner() as home:
+        home.run(sessions.__aenter__())
+        home.run(sessions.get_or_create("a"))
+        for work in (sessions.get, sessions.get_or_create):
+            for key in ("a", "b"):
+                with pytest.raises(InvalidInput, match="event loop"):
+                    in_another_loop(work(key))
+        assert home.run(sessions.get("a")).key == "a"
+        home.run(sessions.close())
+
+
+def in_another_loop(work):
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+class Held(Counting):
+    """A tenant that gives the record of one key only when it is let."""
+
+    def __init__(self, tenant, key):
+        super().__init__(tenant)
+        self.key = key
+        self.free = asyncio.Event()
+        self.asked = 0
+
+    async def load(self, key, **how):
+        record = await super().load(key, **how)
+        if key == self.key:
+            self.asked += 1
+            await self.free.wait()
+        return record
+
+
+@asynchronous
+async def test_a_session_that_takes_long_to_open_holds_up_no_other(url):
+    """Those who want the same one wait for each other; there is no lock over all."""
+    async with holdfast.open(url, cache=0) as sessions:
+        await filled(sessions, 3)
+        sessions._live = Live(Cache())  # as in a process that has just begun
+        tenant = sessions._tenant = Held(sessions._tenant, "web:0")
+        waiting = [asyncio.ensure_future(sessions.get("web:0")) for _ in range(3)]
+        async with asyncio.timeout(5):
+            for key in ("web:1", "web:2"):
+                assert (await sessions.get(key)).key == key
+            assert await sessions.delete("web:2")
+        assert not any(each.done() for each in waiting)
+
+        tenant.free.set()
+        found = await asyncio.gather(*waiting)
+
+        assert len({id(each) for each in found}) == 1
+        assert tenant.asked == 1
+    assert not sessions._locks
+
+
+@asynchronous
+async def test_one_who_stops_waiting_for_a_session_leaves_it_to_the_others(url):
+    async with holdfast.open(url, cache=0) as sessions:
+        await filled(sessions, 1)
+        sessions._live = Live(Cache())
+        tenant = sessions._tenant = Held(sessions._tenant, "web:0")
+        first, second = [asyncio.ensure_future(sessions.get("web:0")) for _ in range(2)]
+        await asyncio.sleep(0)
+        first.cancel()
+        tenant.free.set()
+
+        assert (await second).count == 1
+        assert first.cancelled()
+
+
 # Many of them
 
 
@@ -218,6 +327,56 @@ async def test_lists_are_paged_and_filtered(url):
         keys = [each.key for each in (*first.items, *rest.items)]
         assert keys == [f"web:{n}" for n in (4, 3, 2, 1, 0)]
         assert [each.key for each in (await sessions.list(agent="odd")).items] == ["web:3", "web:1"]
+
+
+@asynchronous
+async def test_lists_go_by_metadata_and_time(url):
+    """Every name in `metadata` has to be equal; `since` is inclusive and `until` is not."""
+    start = ids.now()
+    async with holdfast.open(url) as sessions:
+        for n in range(4):
+            with later(n * HOUR):
+                await sessions.get_or_create(f"web:{n}", metadata={"of": n % 2, "kind": "chat"})
+
+        async def keys(**chosen):
+            return [each.key for each in (await sessions.list(**chosen)).items]
+
+        assert await keys(metadata={"of": 1}) == ["web:3", "web:1"]
+        assert await keys(metadata={"of": 1, "kind": "chat"}, limit=1) == ["web:3"]
+        assert await keys(metadata={"of": 1, "kind": "mail"}) == []
+        third = (await sessions.list()).items[1].updated_at
+        assert await keys(since=third) == ["web:3", "web:2"]
+        assert await keys(until=third) == ["web:1", "web:0"]
+        assert await keys(since=start, until=third, metadata={"of": 0}) == ["web:0"]
+
+
+@asynchronous
+async def test_pages_show_each_session_once_while_others_are_written_to(url):
+    """What is written to meanwhile comes to the front; nothing that was not is left out."""
+    async with holdfast.open(url) as sessions:
+        await filled(sessions, 12)
+        found, page = [], None
+        while True:
+            got = await sessions.list(limit=3, page=page)
+            found += [each.key for each in got.items]
+            if (page := got.next) is None:
+                break
+            session = await sessions.get("web:0")
+            await session.append(Message.user("again"))
+
+        assert sorted({*found, "web:0"}) == sorted(f"web:{n}" for n in range(12))
+        assert len(found) == len(set(found))
+
+
+@asynchronous
+async def test_search_is_paged(url):
+    async with holdfast.open(url) as sessions:
+        await filled(sessions, 5, "a whale")
+        first = await sessions.search("whale", limit=3)
+        rest = await sessions.search("whale", limit=3, page=first.next)
+
+        keys = [each.key for each in (*first.items, *rest.items)]
+        assert keys == [f"web:{n}" for n in (4, 3, 2, 1, 0)] and rest.next is None
 
 
 @asynchronous
@@ -283,6 +442,83 @@ async def test_an_erased_session_is_in_no_file_and_the_receipt_says_where_was_lo
         assert [each.key for each in (await sessions.list()).items] == ["b"]
         with pytest.raises(SessionNotFound):
             await sessions.erase("a")
+
+
+@asynchronous
+async def test_what_was_removed_is_given_to_nobody_from_the_cache(url):
+    """Children that went with their parent, one that was discarded, what retention has deleted."""
+    async with holdfast.open(url) as sessions:
+        for key in ("a", "b"):
+            await (await sessions.get_or_create(key)).append(Message.user("hello"))
+        erased = await (await sessions.get("a")).child("scout")
+        discarded = await (await sessions.get("b")).child("scout")
+        await sessions.erase("a")
+        await discarded.discard("not needed")
+        await sessions.retain(Retention(count=0))
+
+        for key in ("a", erased.key, discarded.key, "b"):
+            with pytest.raises(SessionNotFound):
+                await sessions.get(key)
+        assert (await sessions.get_or_create("b")).count == 0
+
+
+@asynchronous
+async def test_a_dry_run_lets_go_of_nothing(url):
+    async with holdfast.open(url) as sessions:
+        session = await sessions.get_or_create("a")
+        await sessions.retain(Retention(count=0), dry_run=True)
+        tenant = counted(sessions)
+
+        assert await sessions.get("a") is session and tenant.loads == 0
+
+
+@asynchronous
+async def test_a_turn_that_runs_while_its_session_is_erased_leaves_nothing(tmp_path):
+    """Not its partial either, which it keeps when it is cancelled: in no file, at no moment."""
+    answer = " ".join(f"canary{n}" for n in range(1_000))
+    for delay_s in (0.02, 0.05, 0.1):
+        place = tmp_path / str(delay_s)
+        place.mkdir()
+        model = FakeProvider(answer, pause_s=0.001)
+        async with holdfast.open(f"sqlite:{place}/chats.db", model=model) as sessions:
+            session = await sessions.get_or_create("a")
+            turn = asyncio.ensure_future(session.send("canary, sing."))
+            await asyncio.sleep(delay_s)
+
+            done = await sessions.erase("a")
+
+            assert done.keys == ("a",)
+            assert left_in(place) == []
+            await asyncio.wait([turn], timeout=5)
+            turn.exception()
+            assert left_in(place) == []
+
+
+@asynchronous
+async def test_what_is_written_while_a_session_is_erased_goes_too(tmp_path, monkeypatch):
+    """Behind what was removed already, and before the record goes: it is all done again."""
+    async with holdfast.open(f"sqlite:{tmp_path}/chats.db") as sessions:
+        session = await sessions.get_or_create("a")
+        await session.append(Message.user("canary 1"))
+        clear, late = sessions._tenant.clear, ["canary 2"]
+
+        async def clear_first(id):
+            cleared = await clear(id)
+            if late:
+                await sessions._tenant.append(id, [Message.user(late.pop())])
+            return cleared
+
+        monkeypatch.setattr(sessions._tenant, "clear", clear_first)
+        done = await sessions.erase("a")
+
+        assert late == [] and done.keys == ("a",) and done.entries >= 2
+        assert left_in(tmp_path) == []
+
+
+def left_in(folder):
+    """The files that hold a canary. Another process looks, which drops no lock of ours."""
+    found = subprocess.run(["grep", "-rl", "canary", folder], capture_output=True, text=True)
+    return found.stdout.split()
 
 
 @asynchronous
@@ -406,3 +642,48 @@ async def test_close_waits_for_the_turn_that_runs(url):
         await asyncio.sleep(0.005)
 
     assert (await turn).text == "one two three"
+
+
+class Stuck(FakeProvider):
+    """A model that cannot be closed."""
+
+    async def close(self):
+        raise ConnectionFailed("it hangs on")
+
+
+@asynchronous
+async def test_a_model_that_cannot_be_closed_keeps_neither_store_nor_models_open(
+    file_url, monkeypatch
+):
+    """The error is told, and everything else is closed."""
+    closed = []
+
+    class Good(FakeProvider):
+        async def close(self):
+            closed.append(self.name)
+
+    made = {"one:a": Good(), "two:b": Stuck(), "three:c": Good()}
+    monkeypatch.setattr("holdfast.workshop.open_provider", made.__getitem__)
+    sessions = await holdfast.open(file_url)
+    session = await sessions.get_or_create("a")
+    for name in made:
+        session.window(name)
+
+    with pytest.raises(ConnectionFailed):
+        await sessions.close()
+
+    assert len(closed) == 2
+    with pytest.raises(StoreUnavailable):
+        await sessions.list()
+
+
+@asynchronous
+async def test_close_waits_for_what_is_asked_while_it_waits(url):
+    """Turns in line behind the one that runs come to their end too."""
+    model = FakeProvider("one two three", "four", "five", pause_s=0.01)
+    async with holdfast.open(url, model=model) as sessions:
+        session = await sessions.get_or_create("a")
+        turns = [asyncio.ensure_future(session.send(text)) for text in ("1", "2", "3")]
+        await asyncio.sleep(0.005)
+
+    assert [(await turn).text for turn in turns] == ["one two three", "four", "five"]

@@ -20,6 +20,7 @@ from holdfast.events import Outcome, TextDelta
 from holdfast.loop_thread import LoopThread
 from holdfast.manager import SessionManager
 from holdfast.providers.base import Provider
+from holdfast.retention import Retention
 from holdfast.session import Subagent
 from holdfast.stores.base import Store, Tenant
 from holdfast.stores.values import LIMITS
@@ -271,6 +272,70 @@ def test_many_threads_talk_in_one_session_one_after_the_other(opened):
     assert all(answer == f"to {asked}" for asked, answer in zip(said[::2], said[1::2], strict=True))
 
 
+def test_many_threads_that_ask_for_a_new_key_get_one_object(opened):
+    """One session is made, however many threads begin at once, and what each says is there."""
+    sessions, barrier = opened(), threading.Barrier(16)
+
+    def begin(n):
+        barrier.wait()
+        session = sessions.get_or_create("cli:new")
+        session.append(Message.user(f"from {n}"))
+        return session
+
+    found = in_threads(*[lambda n=n: begin(n) for n in range(16)])
+
+    assert len({id(each) for each in found}) == 1 and len(sessions.list().items) == 1
+    assert sorted(each.text for each in found[0].read()) == sorted(f"from {n}" for n in range(16))
+
+
+def test_a_turn_is_cancelled_from_another_thread(opened):
+    """`cancel` may be called by any thread; the one that waits has a result, and no error."""
+    model = slow(words(500), "Next.")
+    session = opened(model).get_or_create("cli:direct")
+
+    def stop():
+        until(lambda: model.requests)
+        assert session.cancel()
+
+    result, _ = in_threads(lambda: session.send("Go."), stop)
+
+    assert result.outcome is Outcome.CANCELLED
+    assert str(session.send("And?", wait=0)) == "Next."
+
+
+def test_streams_in_many_threads_do_not_mix(opened):
+    """Each generator has the events of its own turn, and of no other."""
+    model = FakeProvider(*[lambda request: f"to {request.messages[-1].text}"] * 8, pause_s=0.001)
+    sessions = opened(model)
+
+    def talk(n):
+        said = sessions.get_or_create(f"cli:{n}").stream(f"question {n}")
+        return "".join(each.text for each in said if isinstance(each, TextDelta))
+
+    assert in_threads(*[lambda n=n: talk(n) for n in range(8)]) == [
+        f"to question {n}" for n in range(8)
+    ]
+
+
+def test_what_a_manager_does_for_all_is_there_without_await(opened, tmp_path, file_url):
+    """Lists, search, retention, receipts, backups with progress: values come back as they are."""
+    sessions, heard, gone = opened(), [], []
+    for key in ("cli:a", "cli:b", "cli:c"):
+        sessions.get_or_create(key).append(Message.user("a whale"))
+
+    first = sessions.list(limit=2)
+    assert [each.key for each in first.items] == ["cli:c", "cli:b"]
+    assert [each.key for each in sessions.list(page=first.next).items] == ["cli:a"]
+    assert len(sessions.search("whale").items) == 3
+    sessions.backup(tmp_path / "copy.db", on_progress=heard.append)
+    assert heard[-1] == 1.0
+    sessions.retain(Retention(count=2), on_gone=gone.append)
+    assert [each.key for each in gone] == ["cli:a"]
+    assert sessions.erase("cli:b").keys == ("cli:b",)
+    assert sessions.delete("cli:c") is True and sessions.delete("cli:c") is False
+    assert sessions.expire().deleted == 0
+
+
 def test_it_works_where_a_loop_is_running(opened):
     """As in a notebook, whose cells are run by a loop."""
 
@@ -380,6 +445,83 @@ def test_ctrl_c_cancels_the_turn_and_is_raised_when_its_partial_is_kept(file_url
         assert time.monotonic() - start < CANCEL_S
         assert script.hears() == "True" and script.hears() == "Next."
         script.ends()
+
+
+WAITING = (
+    SAY
+    + """
+import sys, threading, time
+from holdfast import sync
+from holdfast.testing import FakeProvider
+
+model = FakeProvider(" ".join(f"word{n}" for n in range(500)), "Mine.", "Next.", pause_s=0.02)
+with sync.open(sys.argv[1], model=model) as sessions:
+    session = sessions.get_or_create("cli:direct")
+    other = threading.Thread(target=session.send, args=("Go.",), daemon=True)
+    other.start()
+    while not model.requests:
+        time.sleep(0.01)
+    say("waiting")
+    try:
+        session.send("And me?")
+    except KeyboardInterrupt:
+        say("left")
+    say(session.cancel())
+    other.join()
+    say(len([each for each in session.messages if each.role == "user"]))
+    say(session.send("Next?", wait=0).outcome)
+"""
+)
+
+
+def test_ctrl_c_while_waiting_for_anothers_turn_leaves_that_turn_alone(file_url):
+    """The one that waits is withdrawn: it is not said later. The one that runs goes on."""
+    with Script(WAITING, file_url) as script:
+        assert script.hears() == "waiting"
+        time.sleep(0.1)
+        os.kill(script.process.pid, signal.SIGINT)
+
+        assert script.hears() == "left"
+        assert script.hears() == "True"
+        assert script.hears() == "1"
+        assert script.hears() == "response"
+        script.ends()
+
+
+IN_A_NOTEBOOK = (
+    SAY
+    + """
+import asyncio, signal, sys
+from holdfast import sync
+from holdfast.testing import FakeProvider
+
+model = FakeProvider(" ".join(f"word{n}" for n in range(500)), "Next.", pause_s=0.02)
+
+async def kernel():  # as a kernel of Jupyter: cells run in a loop, and Ctrl-C is Python's own
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with sync.open(sys.argv[1], model=model) as sessions:
+        session = sessions.get_or_create("cli:direct")
+        try:
+            session.send("Go.", on_event=lambda event: say(type(event).__name__))
+        except KeyboardInterrupt:
+            say("stopped")
+            say(session.messages[-1].stop)
+        say(session.send("And?", wait=0))
+
+asyncio.run(kernel())
+"""
+)
+
+
+def test_ctrl_c_in_a_notebook_stops_the_cell_and_not_the_kernel(file_url):
+    """Where a loop is running, the turn is cancelled likewise, and the next cell works."""
+    with Script(IN_A_NOTEBOOK, file_url) as script:
+        while script.hears() != "TextDelta":
+            pass
+        os.kill(script.process.pid, signal.SIGINT)
+        said = script.ends()
+
+    assert said[-3:] == ["stopped", "cancelled", "Next."]
 
 
 FORKED = (

@@ -6,7 +6,7 @@ what is new is read, and after a fold what it hides is forgotten again, so the c
 the memory of an open session do not grow with the length of the log.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from holdfast.entries import Call, Entry, Fold, Mark
@@ -23,6 +23,10 @@ _NEAR = 64  # messages that others may have added: read so, it does not take a t
 _SMALL = 800  # bytes of an entry beside what it says
 GAP_MIN = 64  # messages: fewer are not worth a second read
 STEER = "steer"
+
+
+def _tell_nobody() -> None:
+    return
 
 
 class Gap(NamedTuple):
@@ -54,10 +58,19 @@ class Conversation:
     rows     the loaded entries of the branch, in order
     folds    those in force
     head     the seq of the last entry that is known
+
+    `changed_size` is called whenever other rows are loaded than before.
     """
 
-    def __init__(self, tenant: Tenant, record: Record, ledger: Ledger | None = None) -> None:
+    def __init__(
+        self,
+        tenant: Tenant,
+        record: Record,
+        ledger: Ledger | None = None,
+        changed_size: Callable[[], object] = _tell_nobody,
+    ) -> None:
         self.tenant = tenant
+        self._changed_size = changed_size
         self.record = record
         self.branch = record.branch
         self.ledger = Ledger() if ledger is None else ledger
@@ -244,6 +257,7 @@ class Conversation:
                 self.spent = spent
             self.rows.append(row)
             self.head = max(self.head, row.seq)
+        self._changed_size()
 
     def _fold(self, row: Stored, fold: Fold) -> None:
         if row.seq <= self._folds_seen:
@@ -320,6 +334,7 @@ class Conversation:
         called: set[str] = set()
         if _is_whole(rows, called):
             self.rows, self.gaps, self._views, self._called = rows, gaps, {}, called
+            self._changed_size()
 
     # The view
 

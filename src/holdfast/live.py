@@ -38,7 +38,6 @@ class _Held(NamedTuple):
     """A session that is held, and what was measured of it."""
 
     session: Session
-    loaded: int
     size: int
 
 
@@ -63,7 +62,7 @@ class Live:
         session = self._all.get(key) if held is None else held.session
         if session is None or key in self._stale or session.is_over:
             return None
-        if held is None or held.loaded != session.loaded:
+        if held is None:
             self._hold(session)
         else:
             self._held.move_to_end(key)
@@ -78,6 +77,12 @@ class Live:
         self._all[session.key] = session
         self._stale.discard(session.key)
         self._hold(session)
+
+    def weigh(self, key: str) -> None:
+        """What is loaded of this session has changed: others may have to go for it."""
+        held = self._held.get(key)
+        if held is not None:
+            self._hold(held.session)
 
     def invalidate(self, key: str) -> bool:
         """Let go of it, and look at the store before it is given out again; was it here?"""
@@ -96,7 +101,7 @@ class Live:
         """Hold it, and let go of those that were not used for longest."""
         self._let_go(session.key)
         size = session.size
-        self._held[session.key] = _Held(session, session.loaded, size)
+        self._held[session.key] = _Held(session, size)
         self._bytes += size
         most = self._cache
         while len(self._held) > most.sessions or (self._bytes > most.bytes and self._held):

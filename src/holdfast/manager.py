@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 from weakref import WeakValueDictionary
 
-from holdfast.errors import DuplicateSession, InvalidInput, SessionExpired, SessionNotFound
+from holdfast.errors import Busy, DuplicateSession, InvalidInput, SessionExpired, SessionNotFound
 from holdfast.frozen import freeze
 from holdfast.inputs import budget_of, named_settings, policy_of
 from holdfast.keys import check_key
@@ -51,6 +51,7 @@ class SessionManager:
         self._workshop = Workshop(self._tenant, **shared)
         self._workshop.open_session = self.get
         self._live = Live(checked_cache(cache))
+        self._workshop.changed_size = self._live.weigh
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._sweeping = Sweeping(self._tenant, expire_every)
 
@@ -62,8 +63,8 @@ class SessionManager:
         What the window shows is loaded; with `load="all"`, everything. One that is open here
         already is given as it is: `send`, `append` and `refresh` look what others have written.
         """
+        self._workshop.check_loop()
         if load == "window" and type(key) is str and (session := self._live.fresh(key)):
-            self._workshop.check_loop()
             return session
         if load not in ("window", "all"):
             raise InvalidInput("load", f"is 'window' or 'all', not {load!r}")
@@ -88,8 +89,10 @@ class SessionManager:
 
         However many tasks, processes and machines ask at once, one session is made, and all of them
         get it. What is given here is for one that is made; but a model and tools that are objects
-        are bound to the session that is found too, where it has them by name.
+        are bound to the session that is found too, where it has them by name. On one that has
+        expired while a turn runs on it, it is Busy until that turn has ended.
         """
+        self._workshop.check_loop()
         chosen = settings or Settings()
         named_settings(chosen)
         if model is not None:
@@ -119,7 +122,7 @@ class SessionManager:
                     session.bind(model, found)
                     return session
                 except DuplicateSession:
-                    pass  # another process was first
+                    await self._check_idle(key)  # or another process was first
 
     def invalidate(self, key: str) -> bool:
         """Look at the store before this session is given out again; whether it was open here."""
@@ -175,12 +178,19 @@ class SessionManager:
         The receipt says where was looked. Backups, copies and forks are other data: they keep what
         they have.
         """
-        self._end_turn(key)
-        async with self._lock(check_key(key)):
+        gone = {check_key(key)}
+
+        def found(records: Iterable[Record]) -> None:
+            for record in records:
+                gone.add(record.key)
+                self._end_turn(record.key)
+
+        async with self._lock(key):
             try:
-                return await erase_session(self._store, self._tenant, key)
+                return await erase_session(self._store, self._tenant, key, found)
             finally:
-                self._live.invalidate(key)
+                for each in gone:
+                    self._live.invalidate(each)
 
     async def expire(self) -> Expired:
         """Mark what has expired, delete what was marked long ago; also done in the background."""
@@ -197,7 +207,14 @@ class SessionManager:
 
         What is written to meanwhile stays. `on_gone` hears of each as it goes.
         """
-        return await retain(self._tenant, policy, dry_run=dry_run, on_gone=on_gone)
+
+        def gone(each: Gone) -> None:
+            if not dry_run:
+                self._live.invalidate(each.key)
+            if on_gone is not None:
+                on_gone(each)
+
+        return await retain(self._tenant, policy, dry_run=dry_run, on_gone=gone)
 
     # All of it
 
@@ -219,10 +236,12 @@ class SessionManager:
 
     async def close(self) -> None:
         """Finish what was asked for: turns that run, models that were opened here, the store."""
-        await self._sweeping.stop()
-        await self._workshop.close()
-        self._live.clear()
-        await self._store.close()
+        try:
+            await self._sweeping.stop()
+            await self._workshop.close()
+        finally:  # a model that cannot be closed keeps no store open
+            self._live.clear()
+            await self._store.close()
 
     # Inside
 
@@ -235,7 +254,6 @@ class SessionManager:
             session.cancel()
 
     async def _load(self, key: str) -> Session:
-        self._workshop.check_loop()
         record = await self._tenant.load(key)
         session = self._live.known(key)
         if session is None or session.id != record.id:
@@ -243,6 +261,17 @@ class SessionManager:
         await session.refresh()
         self._live.put(session)
         return session
+
+    async def _check_idle(self, key: str) -> None:
+        """Busy while a turn runs on it: one that has expired cannot be made anew then."""
+        try:
+            await self._tenant.load(key)
+        except SessionNotFound:
+            return
+        except SessionExpired:
+            draft = (await self._tenant.load(key, even_expired=True)).draft
+            if draft is not None and draft.is_running:
+                raise Busy(key, draft.owner) from None
 
     async def _opened(self, record: Record) -> Session:
         """A session that is not open yet, with what its window shows."""

@@ -1,10 +1,14 @@
 """Removing a whole session so that nothing of it is left, with a receipt."""
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from holdfast.children import family
-from holdfast.errors import SessionNotFound
+from holdfast.errors import Busy, Conflict, SessionNotFound
 from holdfast.stores.base import Store, Tenant
+from holdfast.stores.values import Record
+
+_TRIES_MAX = 100
 
 
 class Erased(NamedTuple):
@@ -20,19 +24,42 @@ class Erased(NamedTuple):
     looked: tuple[str, ...]
 
 
-async def erase_session(store: Store, tenant: Tenant, key: str) -> Erased:
+async def erase_session(
+    store: Store, tenant: Tenant, key: str, found: Callable[[Sequence[Record]], object]
+) -> Erased:
     """Remove a session and its children, expired or not, and see that no byte of them is left.
 
-    What was said is removed first, and looked for; then the record. Whatever stops it between, it
-    is asked for again: the session is there until nothing of it is.
+    What was said is removed first, and looked for; then the record, if nothing was written to it
+    meanwhile: a turn that comes to its end just now would leave its words behind. Then all of it is
+    done again. Whatever stops it, it is asked for again: the session is there until nothing of it
+    is. `found` is told the sessions before they go.
     """
-    found = await family(tenant, await tenant.load(key, even_expired=True))
-    entries = 0
-    for record in reversed(found):  # the named one last: by it the others are found
-        entries += record.seq
+    entries: dict[str, int] = {}
+    records = await family(tenant, await tenant.load(key, even_expired=True))
+    for tries_left in reversed(range(_TRIES_MAX)):
+        found(records)
         try:
-            await tenant.clear(record.id)
-        except SessionNotFound:
-            continue  # somebody else was as quick
-        await tenant.delete(record.id)
-    return Erased(tuple(record.key for record in found), entries, store.places())
+            for record in reversed(records):  # the named one last: by it the others are found
+                await _erase(tenant, record, entries)
+            break
+        except (Busy, Conflict):
+            if not tries_left:
+                raise
+        try:
+            record = await tenant.load(key, even_expired=True)
+        except SessionNotFound:  # somebody else was as quick
+            break
+        if record.id != records[0].id:  # and made it anew
+            break
+        records = await family(tenant, record)
+    return Erased(tuple(reversed(entries)), sum(entries.values()), store.places())
+
+
+async def _erase(tenant: Tenant, record: Record, entries: dict[str, int]) -> None:
+    """One session; how many entries it had goes to `entries`."""
+    entries[record.key] = max(record.seq, entries.get(record.key, 0))
+    try:
+        cleared = await tenant.clear(record.id)
+        await tenant.delete(record.id, seen=cleared)
+    except SessionNotFound:
+        return  # somebody else was as quick

@@ -56,13 +56,8 @@ class Session:
         return self._bench.talk.is_gone or (ttl is not None and ids.now() - self.updated_at > ttl)
 
     @property
-    def loaded(self) -> int:
-        """How many entries are loaded."""
-        return len(self._bench.talk.rows)
-
-    @property
     def size(self) -> int:
-        """About how many bytes they take."""
+        """About how many bytes the loaded entries take."""
         return self._bench.talk.size
 
     def __repr__(self) -> str:

@@ -28,4 +28,5 @@ class Subagent(Child):
 
     async def discard(self, reason: str) -> None:
         await super().discard(reason)
+        self.session._bench.talk.is_gone = True  # nobody is given it any more
         await self._home.refresh()

@@ -26,6 +26,7 @@ from holdfast.tools import Tool
 from holdfast.turn import Turn
 from holdfast.turn_queue import TurnQueue
 from holdfast.window.budget import Budget
+from holdfast.window.ledger import Ledger
 from holdfast.window.plan import Policy
 from holdfast.workshop import Model, Workshop
 
@@ -37,7 +38,7 @@ class Workbench:
 
     def __init__(self, workshop: Workshop, record: Record) -> None:
         self.workshop = workshop
-        self.talk = Conversation(workshop.tenant, record)
+        self.talk = self._conversation(record)
         self.queue = TurnQueue(workshop.owner)
         self.bindings = Bindings(workshop)
 
@@ -77,10 +78,17 @@ class Workbench:
 
     async def turn_to(self, record: Record) -> Branch:
         """Go on with the branch that the record names."""
-        talk = Conversation(self.tenant, record, self.talk.ledger)
+        talk = self._conversation(record, self.talk.ledger)
         await talk.load()
         self.talk = talk
+        self._changed_size()
         return record.branch_named(record.branch)
+
+    def _conversation(self, record: Record, ledger: Ledger | None = None) -> Conversation:
+        return Conversation(self.tenant, record, ledger, self._changed_size)
+
+    def _changed_size(self) -> None:
+        self.workshop.changed_size(self.record.key)
 
     # The window
 

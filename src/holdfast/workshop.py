@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from contextlib import AsyncExitStack
 from typing import Any, TypedDict, TypeVar
 
 from holdfast.errors import InvalidInput
@@ -59,6 +60,7 @@ class Workshop:
         self.owner = owner or f"{socket.gethostname()}:{os.getpid()}"
         self.model: str | None = None
         self.open_session: Callable[[str], Awaitable[Any]] = _no_sessions
+        self.changed_size: Callable[[str], object] = _tell_nobody  # the key of a session
         self._targets: dict[str, Target] = {}
         self._opened: list[Provider] = []
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -115,9 +117,13 @@ class Workshop:
         """Wait for the turns that run, then close the models that were opened here."""
         while self._tasks:
             await asyncio.wait(list(self._tasks))
-        for provider in self._opened:
-            await provider.close()
-        self._opened.clear()
+        async with AsyncExitStack() as stack:  # one that fails keeps none of the others open
+            while self._opened:
+                stack.push_async_callback(self._opened.pop().close)
+
+
+def _tell_nobody(_: str) -> None:
+    return
 
 
 async def _no_sessions(key: str) -> Any:

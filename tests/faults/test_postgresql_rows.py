@@ -174,7 +174,16 @@ async def swept(database):
     """What docs/stores.md says: VACUUM FULL writes the tables anew."""
     db = await asyncpg.connect(server().admin(database))
     try:
-        for table in ("entries", "blobs", "drafts", "documents", "once", "sessions", "words"):
+        for table in (
+            "entries",
+            "blobs",
+            "drafts",
+            "documents",
+            "once",
+            "sessions",
+            "words",
+            "branches",
+        ):
             await db.execute(f"VACUUM FULL holdfast.{table}")
         await db.execute("CHECKPOINT")
     finally:

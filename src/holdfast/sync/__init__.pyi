@@ -91,7 +91,8 @@ class SessionManager:
 
         However many tasks, processes and machines ask at once, one session is made, and all of them
         get it. What is given here is for one that is made; but a model and tools that are objects
-        are bound to the session that is found too, where it has them by name.
+        are bound to the session that is found too, where it has them by name. On one that has
+        expired while a turn runs on it, it is Busy until that turn has ended.
         """
         ...
 
@@ -168,13 +169,8 @@ class Session:
         ...
 
     @property
-    def loaded(self) -> int:
-        """How many entries are loaded."""
-        ...
-
-    @property
     def size(self) -> int:
-        """About how many bytes they take."""
+        """About how many bytes the loaded entries take."""
         ...
 
     @property
