@@ -2009,4 +2009,96 @@ BREAKS = {
         '[<>:"\\\\|?*]',
         "a key is a path",
     ),
+    "S4-38": Break(
+        f"{SRC}/consolidation/counter.py",
+        'places.get("branch") == record.branch:',
+        "True:",
+        "the counter of one branch is taken for that of another",
+    ),
+    "S4-39": Break(
+        f"{SRC}/memory.py",
+        "            self._lent.start(self._behind(record.key, record.id))",
+        "            self._running.discard(record.id)",
+        "nothing is summarised by itself",
+    ),
+    "S4-40": Break(
+        f"{SRC}/consolidation/counter.py",
+        """    changes = {CURSOR: at, PLACES:""",
+        """    changes = {PLACES:""",
+        "the counter does not move",
+    ),
+    "S4-41": Break(
+        f"{SRC}/memory.py",
+        "await self.consolidate(session, is_all=True)",
+        "await self.consolidate(session)",
+        "starting anew leaves half a window that nobody summarises",
+    ),
+    "S4-42": Break(
+        f"{SRC}/consolidation/ranges.py",
+        "    return count - usable(counter, count) >= window",
+        "    return count > window",
+        "every message is due once there are more than a window",
+    ),
+    "S4-43": Break(
+        f"{SRC}/consolidation/ranges.py",
+        "else count - window // 2",
+        "else count - window // 2 - 1",
+        "one message too many is left",
+    ),
+    "S4-44": Break(
+        f"{SRC}/consolidation/ranges.py",
+        "count if is_all else",
+        "count if False else",
+        "an archive leaves half a window",
+    ),
+    "S4-45": Break(
+        f"{SRC}/consolidation/wording.py",
+        "role = str(message.role).upper()",
+        "role = str(message.role).capitalize()",
+        "who speaks is not in capitals",
+    ),
+    "S4-46": Break(
+        f"{SRC}/consolidation/wording.py",
+        "json.dumps(value, ensure_ascii=False)",
+        "str(value)",
+        "what is not text is saved as Python writes it",
+    ),
+    "S4-47": Break(
+        f"{SRC}/consolidation/wording.py",
+        "shown = HEADING + memory",
+        "shown = memory",
+        "memory stands in the prompt without its heading",
+    ),
+    "S4-49": Break(
+        f"{SRC}/consolidation/work.py",
+        "        if failures < self._rules.failures_max:",
+        "        if True:",
+        "a model that always fails leaves the conversation unsaved",
+    ),
+    "B5": Break(
+        f"{SRC}/consolidation/work.py",
+        "stop=part.range.stop,\n                seq=",
+        'stop=(await self._record()).branch_named("main").count,\n                seq=',
+        "the counter is computed from what is there after the model call",
+    ),
+    "B6": Break(
+        f"{SRC}/consolidation/files.py",
+        "        return self._finish(self._save(now, pending=pending, owners=owners), pending)",
+        "        return self._finish(now, pending)",
+        "nothing decides: a crash between the files repeats an entry",
+    ),
+    "B7": Break(
+        f"{SRC}/memory.py",
+        """                await self.consolidate(session, is_all=True)
+                record = await self._cleared(session)""",
+        """                record = await self._lent.tenant.clear(session.id)
+                await self.consolidate(session, is_all=True)""",
+        "the conversation is cleared first, and summarised if that works",
+    ),
+    "B8": Break(
+        f"{SRC}/consolidation/ranges.py",
+        "    return counter if type(counter) is int and 0 <= counter <= count else 0",
+        "    return counter",
+        "a counter that cannot be one is believed",
+    ),
 }

@@ -481,11 +481,14 @@ class NaiveTenant(Tenant):
 
     async def delete(self, id, *, seen=None):
         check_text(id, "id")
+        self.check_seen(id, seen)
+        return self.data.sessions.pop(id, None) is not None
+
+    def check_seen(self, id, seen):
         if seen is not None:
             if not isinstance(seen, Record) or seen.id != id:
                 raise InvalidInput("seen", "is the record of this session")
             self.check_untouched(id, seen)
-        return self.data.sessions.pop(id, None) is not None
 
     def check_untouched(self, id, seen):
         session = self.data.sessions.get(id)
@@ -513,7 +516,8 @@ class NaiveTenant(Tenant):
             self.wrote(session)
         return len(full)
 
-    async def clear(self, id):
+    async def clear(self, id, *, seen=None):
+        self.check_seen(id, seen)
         session = self.session(id)
         session.seq += 1  # the head of the empty branch is one that nobody has seen
         session.lines = {MAIN: Line(None, session.seq)}

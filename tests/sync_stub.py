@@ -21,16 +21,19 @@ CLASSES = {  # where they are, a class behind its base, whose names it is given 
     "Session": ["session:Session"],
     "Subagent": ["child:Child", "subagent:Subagent"],
     "Stream": ["streams:Stream"],
+    "Memory": ["memory:Memory"],
     "Store": ["stores.base:Store"],
     "Tenant": ["stores.base:Tenant"],
     "Provider": ["providers.base:Provider"],
 }
+MADE = ("SessionManager", "Memory")  # by those who use them
 FUNCTIONS = ["manager:open", "stores:open_store", "providers:open_provider"]
 RENAMED = {"__aenter__": "__enter__", "__aexit__": "__exit__", "__aiter__": "__iter__"}
 RENAMED["aclose"] = "close"
 ITERATORS = {"AsyncIterator", "AsyncGenerator"}
 # A model may be passed as either.
 GIVEN = {"Model": "str | Provider | AsyncProvider", "Provider": "Provider | AsyncProvider"}
+GIVEN["Talk"] = "Session"  # what a memory has to do with of one
 HEADER = '"""Made by tests/sync_stub.py of the asynchronous classes. Do not edit."""'
 
 
@@ -41,7 +44,7 @@ def stub():
         members = {}
         for place in places:
             tree, node = _find(place)
-            found = dict(_members(node, is_made=name == "SessionManager"))
+            found = dict(_members(node, is_made=name in MADE))
             needed |= set(_imports(place, tree, found.values()))
             members |= found
         body.append(ast.ClassDef(name, [], [], [*members.values()], [], type_params=[]))

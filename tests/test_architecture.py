@@ -50,7 +50,7 @@ LAYERS = (
     ("private_files", "file_lock"),
     ("history", "window"),
     ("stores", "providers"),
-    ("turn", "memory", "conversation", "results", "steps"),
+    ("turn", "memory", "consolidation", "conversation", "results", "steps"),
     (
         "session",
         "manager",
@@ -82,7 +82,16 @@ APART = {LAYER_OF["stores"], LAYER_OF["sync"]}
 
 # Which modules may import what is not in the standard library.
 THIRD_PARTY = {
-    "msgspec": {*VALUES, "codec", "window", "stores", "providers", "steps", "testing"},
+    "msgspec": {
+        *VALUES,
+        "codec",
+        "window",
+        "stores",
+        "providers",
+        "steps",
+        "consolidation",
+        "testing",
+    },
     "jsonschema": {"steps"},
     "referencing": {"steps"},  # of jsonschema, which looks up references by it
     "sqlalchemy": {"stores"},

@@ -35,6 +35,24 @@ EXAMPLES = {
         "usage": Usage(input=1, output=2),
         "cost": Decimal("0.01"),
     },
+    "ConsolidationStarted": {"session_id": "s-1", "start": 0, "stop": 9},
+    "Consolidated": {
+        "session_id": "s-1",
+        "start": 0,
+        "stop": 9,
+        "entry": "They met.",
+        "is_raw": True,
+        "is_memory_changed": True,
+        "usage": Usage(input=1, output=2),
+    },
+    "ConsolidationFailed": {
+        "session_id": "s-1",
+        "start": 0,
+        "stop": 9,
+        "error": "overloaded",
+        "attempt": 1,
+        "attempts_max": 3,
+    },
 }
 
 TAGS = {
@@ -48,6 +66,9 @@ TAGS = {
     "Folded": "folded",
     "Retrying": "retrying",
     "TurnFinished": "turn_finished",
+    "ConsolidationStarted": "consolidation_started",
+    "Consolidated": "consolidated",
+    "ConsolidationFailed": "consolidation_failed",
 }
 
 TEXT = [1, b"x", None, True, ["x"], "\ud800", "cut \ud83d"]
@@ -74,7 +95,18 @@ REFUSED = {
     ("TurnFinished", "message"): MESSAGE,
     ("TurnFinished", "usage"): [{"input": 1}, None, 1],
     ("TurnFinished", "cost"): [Decimal(-1), Decimal("nan"), "much", True, [1]],
+    ("Consolidated", "entry"): TEXT,
+    ("Consolidated", "is_raw"): [None, 1, "yes"],
+    ("Consolidated", "is_memory_changed"): [None, 1, "yes"],
+    ("Consolidated", "usage"): [{"input": 1}, None, 1, (1, 2)],
+    ("ConsolidationFailed", "error"): TEXT,
+    ("ConsolidationFailed", "attempt"): [*NUMBER, 1.0],
+    ("ConsolidationFailed", "attempts_max"): [*NUMBER, 1.0],
 }
+for _kind in ("ConsolidationStarted", "Consolidated", "ConsolidationFailed"):
+    REFUSED |= {(_kind, "session_id"): TEXT}
+    REFUSED |= {(_kind, name): [*NUMBER, 1.0] for name in ("start", "stop")}
+
 CASES = [
     pytest.param(name, field, bad, id=f"{name}.{field}-{at}")
     for (name, field), values in REFUSED.items()

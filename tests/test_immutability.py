@@ -82,6 +82,16 @@ BASE = {
     events.Folded: {"folds": ()},
     events.Retrying: {"error": "x", "attempt": 1, "attempts_max": 2, "delay_s": 1.0},
     events.TurnFinished: {"outcome": "response", "message": Message.assistant("x")},
+    events.ConsolidationStarted: {"session_id": "s", "start": 0, "stop": 1},
+    events.Consolidated: {"session_id": "s", "start": 0, "stop": 1, "usage": Usage(1, 2)},
+    events.ConsolidationFailed: {
+        "session_id": "s",
+        "start": 0,
+        "stop": 1,
+        "error": "x",
+        "attempt": 1,
+        "attempts_max": 2,
+    },
 }
 
 # Every field that holds a container, and something mutable that a caller might pass for it.

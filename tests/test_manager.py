@@ -540,8 +540,8 @@ async def test_expired_sessions_are_marked_in_the_background(url, monkeypatch):
     """While nobody asks for anything; and no task is left when the manager is closed."""
     marked = []
 
-    async def noted(tenant):
-        done = await sweep(tenant)
+    async def noted(tenant, memory):
+        done = await sweep(tenant, memory)
         marked.append(done.marked)
         return done
 

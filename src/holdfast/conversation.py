@@ -124,6 +124,11 @@ class Conversation:
         """The latest receipt that is loaded."""
         return next((row.entry for row in reversed(self.rows) if type(row.entry) is Call), None)
 
+    @property
+    def was_asked(self) -> bool:
+        """Whether a model was ever asked on this branch, so that a prefix of it may be cached."""
+        return bool(self.folds) or self.last_call is not None
+
     def turn(self, since: int | None = None) -> tuple[Stored, ...]:
         """The rows of the latest turn, or those from the entry `since` on."""
         start = len(self.rows)

@@ -2,11 +2,13 @@
 
 With a message go those that cannot stand without it (a call and its results), its copies on other
 branches, marks that repeat its words, folds whose summary was written from it, and what a draft
-holds of it. Where such a fold hid messages, another hides them, which says nothing. Sessions that
-were forked from this one are sessions of their own and keep what they have.
+holds of it. Where such a fold hid messages, another hides them, which says nothing. What a memory
+has of it goes before the log is changed. Sessions that were forked from this one are sessions of
+their own and keep what they have.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -22,6 +24,7 @@ from holdfast.steps.leftovers import ABANDONED, abandoned, has_answer
 from holdfast.stores.values import Stored
 
 What = Message | str | int
+Forgetting = Callable[[Collection[int]], AbstractAsyncContextManager[None]]
 _HOLD = timedelta(seconds=5)
 _Line = Sequence[Stored]
 
@@ -33,7 +36,7 @@ class _Said(NamedTuple):
     entry: Message
 
 
-async def erase(talk: Conversation, what: What) -> int:
+async def erase(talk: Conversation, what: What, forgetting: Forgetting) -> int:
     """Erase a message (itself, or its id) or a turn (its number, from 1); how many entries went.
 
     A message is looked for on all branches, and in what was said and never answered; turns are
@@ -45,9 +48,10 @@ async def erase(talk: Conversation, what: What) -> int:
     chosen = {row.seq for row in _messages(rows) if row.entry.id in ids}
     marks = _marks(rows, ids)
     _check_running(talk, lines, ids, chosen)
-    await _rewrite_draft(talk, lines, ids)
-    hidden = await _fold_again(talk, lines, chosen)
-    return await talk.tenant.erase(talk.id, sorted(chosen | hidden | marks))
+    async with forgetting(chosen):
+        await _rewrite_draft(talk, lines, ids)
+        hidden = await _fold_again(talk, lines, chosen)
+        return await talk.tenant.erase(talk.id, sorted(chosen | hidden | marks))
 
 
 async def _lines(talk: Conversation) -> dict[str, _Line]:

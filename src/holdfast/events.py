@@ -3,6 +3,9 @@
 They come in this order: TurnStarted; then, for each model call, ThinkingDelta before TextDelta
 before ToolCallStarted and ToolCallReady, with UsageUpdate and Retrying where they happen; a
 ToolResult for each tool that ended; Folded when the window was folded; TurnFinished last.
+
+A memory works behind the turns, so those who watch a turn do not hear of it: it has an observer of
+its own, who hears ConsolidationStarted, then Consolidated or ConsolidationFailed.
 """
 
 from decimal import Decimal
@@ -147,3 +150,54 @@ class TurnFinished(Event, frozen=True, tag="turn_finished", kw_only=True):
             self._settle_is("message", Message)
         if self.cost is not None:
             self._set("cost", amount("cost", self.cost))
+
+
+class ConsolidationStarted(Event, frozen=True, tag="consolidation_started", kw_only=True):
+    """The messages at positions `start` to before `stop` of a session are being summarised."""
+
+    session_id: str
+    start: int
+    stop: int
+
+    def _settle(self) -> None:
+        self._settle_texts("session_id")
+        self._settle_counts("start", "stop")
+
+
+class Consolidated(Event, frozen=True, tag="consolidated", kw_only=True):
+    """They are summarised: `entry` is in HISTORY.md now.
+
+    `is_raw` says that no model could be had, and that the entry is the messages themselves.
+    """
+
+    session_id: str
+    start: int
+    stop: int
+    entry: str = ""
+    is_raw: bool = False
+    is_memory_changed: bool = False
+    usage: Usage = Usage()
+
+    def _settle(self) -> None:
+        self._settle_texts("session_id", "entry")
+        self._settle_counts("start", "stop")
+        self._settle_flags("is_raw", "is_memory_changed")
+        self._settle_is("usage", Usage)
+
+
+class ConsolidationFailed(Event, frozen=True, tag="consolidation_failed", kw_only=True):
+    """The model could not say what to keep, and nothing was changed; `error` says why in words.
+
+    At the last of `attempts_max` attempts the messages themselves are kept.
+    """
+
+    session_id: str
+    start: int
+    stop: int
+    error: str
+    attempt: int
+    attempts_max: int
+
+    def _settle(self) -> None:
+        self._settle_texts("session_id", "error")
+        self._settle_counts("start", "stop", "attempt", "attempts_max")

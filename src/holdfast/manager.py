@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +14,7 @@ from holdfast.frozen import freeze
 from holdfast.inputs import budget_of, named_settings, policy_of
 from holdfast.keys import check_key
 from holdfast.live import Cache, Live, checked_cache
+from holdfast.memory import Memory
 from holdfast.providers.base import Provider
 from holdfast.removal import Erased, erase_session
 from holdfast.retention import Gone, Retained, Retention, retain
@@ -47,13 +49,17 @@ class SessionManager:
         """`shared` is what `open` takes: models, tools, budget, policy, redaction, a name."""
         self._store = store
         self._tenant = store.tenant(tenant)
-        self.memory: Any = None  # what keeps of conversations what is to be remembered, or None
         self._workshop = Workshop(self._tenant, **shared)
         self._workshop.open_session = self.get
         self._live = Live(checked_cache(cache))
         self._workshop.changed_size = self._live.weigh
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._sweeping = Sweeping(self._tenant, expire_every)
+        self._sweeping = Sweeping(self._tenant, expire_every, self.memory)
+
+    @property
+    def memory(self) -> Memory | None:
+        """What was given to `open`."""
+        return self._workshop.memory
 
     # Sessions
 
@@ -114,15 +120,19 @@ class SessionManager:
                     return session
                 except (SessionNotFound, SessionExpired):
                     pass
+                before = await self._doomed(key)
                 try:
                     # What was made is given out as it is: looked up again, it may have expired.
                     session = await self._opened(
                         await self._tenant.create(record, replace_expired=True)
                     )
-                    session.bind(model, found)
-                    return session
                 except DuplicateSession:
                     await self._check_idle(key)  # or another process was first
+                    continue
+                session.bind(model, found)
+                if before is not None and self.memory is not None:
+                    await self.memory.leaving.bury(before)
+                return session
 
     def invalidate(self, key: str) -> bool:
         """Look at the store before this session is given out again; whether it was open here."""
@@ -170,13 +180,16 @@ class SessionManager:
                 return False
             finally:
                 self._live.invalidate(key)
-            return await self._tenant.delete(record.id)
+            async with (
+                nullcontext() if self.memory is None else self.memory.leaving.forgetting(record)
+            ):
+                return await self._tenant.delete(record.id)
 
     async def erase(self, key: str) -> Erased:
         """Remove a session and its children so that no byte of them is left, or SessionNotFound.
 
-        The receipt says where was looked. Backups, copies and forks are other data: they keep what
-        they have.
+        What a memory has of them goes too. The receipt says where was looked. Backups, copies and
+        forks are other data: they keep what they have.
         """
         gone = {check_key(key)}
 
@@ -187,14 +200,16 @@ class SessionManager:
 
         async with self._lock(key):
             try:
-                return await erase_session(self._store, self._tenant, key, found)
+                return await erase_session(
+                    self._store, self._tenant, key, found, memory=self.memory
+                )
             finally:
                 for each in gone:
                     self._live.invalidate(each)
 
     async def expire(self) -> Expired:
         """Mark what has expired, delete what was marked long ago; also done in the background."""
-        return await sweep(self._tenant)
+        return await sweep(self._tenant, self.memory)
 
     async def retain(
         self,
@@ -214,7 +229,7 @@ class SessionManager:
             if on_gone is not None:
                 on_gone(each)
 
-        return await retain(self._tenant, policy, dry_run=dry_run, on_gone=gone)
+        return await retain(self._tenant, policy, dry_run=dry_run, on_gone=gone, memory=self.memory)
 
     # All of it
 
@@ -244,6 +259,17 @@ class SessionManager:
             await self._store.close()
 
     # Inside
+
+    async def _doomed(self, key: str) -> Record | None:
+        """One that has expired and is about to be replaced: what memory has of it is to go too."""
+        if self.memory is None:
+            return None
+        try:
+            record = await self._tenant.load(key, even_expired=True)
+        except SessionNotFound:
+            return None
+        await self.memory.leaving.doom(record)
+        return record
 
     def _lock(self, key: str) -> asyncio.Lock:
         return self._locks.setdefault(key, asyncio.Lock())
@@ -309,6 +335,7 @@ def open(
     policy: Policy | None = None,
     redact: Redact | None = None,
     owner: str | None = None,
+    memory: Memory | None = None,
     tenant: str = "",
     cache: Cache | int = DEFAULT_CACHE,
     expire_every: timedelta | None = EVERY,
@@ -324,6 +351,7 @@ def open(
     policy     how windows are kept (CacheAware)
     redact     makes of each message the one that is stored and shown to models
     owner      how this process is named to others that wait for its turns
+    memory     where what was said long ago is summarised, and shown to models again
     tenant     whose sessions; no other tenant's are seen or touched
     cache      how many sessions that nobody uses stay open for their next message
     expire_every
@@ -342,4 +370,5 @@ def open(
         policy=policy_of(policy),
         redact=redact,
         owner=owner,
+        memory=memory,
     )

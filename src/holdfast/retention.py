@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from holdfast import ids
 from holdfast.errors import Busy, Conflict, InvalidInput, SessionNotFound, StoreError
 from holdfast.frozen import EMPTY, FrozenDict, Value
+from holdfast.memory import Memory
 from holdfast.stores.base import Tenant
 from holdfast.stores.values import Record, Summary, check_ttl
 
@@ -75,11 +76,12 @@ async def retain(
     *,
     dry_run: bool = False,
     on_gone: Callable[[Gone], object] | None = None,
+    memory: Memory | None = None,
 ) -> Retained:
-    """Delete what the policy does not keep; with `dry_run`, only tell."""
+    """Delete what the policy does not keep, also from a memory; with `dry_run`, only tell."""
     if not isinstance(policy, Retention):
         raise InvalidInput("policy", f"is a Retention, not {type(policy).__name__}")
-    run = _Run(tenant, policy, dry_run, on_gone or _tell_nobody)
+    run = _Run(tenant, policy, dry_run, on_gone or _tell_nobody, memory)
     # All of it is listed first: deleting while paging would hide some of what follows.
     for summary in [each async for each in _sessions(tenant, policy)]:
         await run.look_at(summary)
@@ -90,12 +92,18 @@ class _Run:
     """One run over the sessions of a tenant, those first that were written to last."""
 
     def __init__(
-        self, tenant: Tenant, policy: Retention, dry_run: bool, on_gone: Callable[[Gone], object]
+        self,
+        tenant: Tenant,
+        policy: Retention,
+        dry_run: bool,
+        on_gone: Callable[[Gone], object],
+        memory: Memory | None,
     ) -> None:
         self._tenant = tenant
         self._policy = policy
         self._dry_run = dry_run
         self._on_gone = on_gone
+        self._memory = memory
         self._now = ids.now()
         self._bytes = 0
         self.kept = 0
@@ -151,8 +159,12 @@ class _Run:
             seen = await self._tenant.load(summary.key, even_expired=True)
             if not _is_as_listed(seen, summary):
                 raise Conflict(summary.key, 0, 0, "updated_at")
+            if self._memory is not None:  # what it has goes behind: the session may yet stay
+                await self._memory.leaving.doom(seen)
             if not await self._tenant.delete(summary.id, seen=seen):
                 raise SessionNotFound(summary.key)
+            if self._memory is not None:
+                await self._memory.leaving.bury(seen)
         self.gone.append(gone)
         self._on_gone(gone)
 

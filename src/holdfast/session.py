@@ -148,6 +148,7 @@ class Session:
     async def load(self, *, is_all: bool = False) -> None:
         """Read what the window shows, or everything; the manager does so when it opens one."""
         await self._bench.talk.load(is_all=is_all)
+        self._bench.recall()
 
     async def read(self, start: int = 0, stop: int | None = None) -> tuple[Message, ...]:
         """The messages at these positions of the branch in use; erased ones are left out."""
@@ -198,6 +199,7 @@ class Session:
         await self.refresh()
         appended = await self._tenant.append(self.id, kept, branch=self.branch, once=once)
         await self.refresh()
+        self._bench.said()
         return appended
 
     async def fold(
@@ -214,6 +216,7 @@ class Session:
         kept = shown(fold, self._bench.redacted)
         appended = await self._tenant.append(self.id, [kept], branch=self.branch)
         await self.refresh()
+        await self._bench.remember()
         return appended
 
     async def update(
@@ -343,16 +346,18 @@ class Session:
         """Really remove a message (itself or its id) or a turn (its number), and what was made of
         it; how many entries of the log went. What cannot stand without it goes too."""
         await self.refresh()
-        erased = await erase(self._bench.talk, what)
+        erased = await erase(self._bench.talk, what, self._bench.forgetting)
         await self._bench.talk.look()
         await self._bench.talk.load()
         return erased
 
     async def clear(self) -> None:
-        """Remove the conversation, really. Key, id, settings, tools and metadata stay."""
-        record = await self._tenant.clear(self.id)
-        self._bench.talk.ledger.clear()
-        await self._bench.turn_to(record)
+        """Remove the conversation, really, and what a memory has of it. Key, id, settings, tools
+        and metadata stay. To keep what memory holds: `memory.start_anew(session)`."""
+        async with self._bench.forgetting():
+            record = await self._tenant.clear(self.id)
+            self._bench.talk.ledger.clear()
+            await self._bench.turn_to(record)
 
     # Branches
 

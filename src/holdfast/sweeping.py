@@ -9,6 +9,7 @@ import random
 from datetime import timedelta
 
 from holdfast.errors import HoldfastError
+from holdfast.memory import Memory
 from holdfast.stores.base import Tenant
 from holdfast.stores.requests import EXPIRE_MAX
 from holdfast.stores.values import Expired, check_ttl
@@ -24,10 +25,13 @@ class Sweeping:
     nothing: the next run tries again.
     """
 
-    def __init__(self, tenant: Tenant, every: timedelta | None) -> None:
+    def __init__(
+        self, tenant: Tenant, every: timedelta | None, memory: Memory | None = None
+    ) -> None:
         if every is not None:
             check_ttl(every, "expire_every")
         self._tenant = tenant
+        self._memory = memory
         self._every = every
         self._task: asyncio.Task[None] | None = None
         self.last: Expired | HoldfastError | None = None
@@ -48,13 +52,23 @@ class Sweeping:
         while True:
             await asyncio.sleep(every_s * random.uniform(0.5, 1.5))  # noqa: S311 - not a secret
             try:
-                self.last = await sweep(self._tenant)
+                self.last = await sweep(self._tenant, self._memory)
             except HoldfastError as error:
                 self.last = error
 
 
-async def sweep(tenant: Tenant) -> Expired:
-    """Everything that is due now, some at a time, so that writers come in between."""
+async def sweep(tenant: Tenant, memory: Memory | None = None) -> Expired:
+    """Everything that is due now; what a memory has of sessions that are deleted goes with them."""
+    if memory is None:
+        return await _sweep(tenant)
+    await memory.leaving.doom_expired()
+    done = await _sweep(tenant)
+    await memory.leaving.bury_all()
+    return done
+
+
+async def _sweep(tenant: Tenant) -> Expired:
+    """Some at a time, so that writers come in between."""
     marked = deleted = 0
     for _ in range(_RUNS_MAX):
         done = await tenant.expire()

@@ -1,11 +1,12 @@
 """The workbench of a session: what is loaded of it, what it is bound to, and its turns in line."""
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager, nullcontext, suppress
 
 from holdfast.bindings import Bindings, Choice
 from holdfast.cancel import CancelToken
+from holdfast.consolidation.wording import in_system
 from holdfast.conversation import Conversation
 from holdfast.entries import Entry, Fold
 from holdfast.errors import Cancelled, Conflict, StoreError
@@ -41,6 +42,9 @@ class Workbench:
         self.talk = self._conversation(record)
         self.queue = TurnQueue(workshop.owner)
         self.bindings = Bindings(workshop)
+        self.remembered = ""  # of the memory, what the model is shown
+        if not record.seq:  # nothing will be loaded
+            self.recall()
 
     @property
     def tenant(self) -> Tenant:
@@ -75,12 +79,14 @@ class Workbench:
             await self.turn_to(self.record)
         elif is_all:
             await self.talk.catch_up()
+        self.recall()
 
     async def turn_to(self, record: Record) -> Branch:
         """Go on with the branch that the record names."""
         talk = self._conversation(record, self.talk.ledger)
         await talk.load()
         self.talk = talk
+        self.recall()
         self._changed_size()
         return record.branch_named(record.branch)
 
@@ -90,6 +96,36 @@ class Workbench:
     def _changed_size(self) -> None:
         self.workshop.changed_size(self.record.key)
 
+    # The memory
+
+    def recall(self) -> None:
+        """See what the model is shown of the memory."""
+        memory = self.workshop.memory
+        if memory is not None:
+            self.remembered = memory.recall(
+                self.record, self.remembered, is_first=not self.talk.was_asked
+            )
+
+    async def remember(self) -> None:
+        """Nothing is cached of what the model was shown: show it what the memory holds now."""
+        if self.workshop.memory is not None:
+            self.remembered = await self.workshop.memory.show(self.record, self.remembered)
+
+    def said(self) -> None:
+        """More was said: it may be time to summarise what is older."""
+        if self.workshop.memory is not None:
+            self.workshop.memory.after(self.record, self.talk.count)
+
+    @asynccontextmanager
+    async def forgetting(self, seqs: Collection[int] | None = None) -> AsyncIterator[None]:
+        """These messages are about to go, or all: the memory has nothing of them any more."""
+        memory = self.workshop.memory
+        async with (
+            nullcontext() if memory is None else memory.leaving.forgetting(self.record, seqs)
+        ):
+            yield
+        self.recall()
+
     # The window
 
     def windows(self, target: Target, tools: Sequence[Tool] | None = None) -> Windows:
@@ -98,7 +134,15 @@ class Workbench:
         settings = self.workshop.completed(self.record.settings)
         budget = Budget.of(settings.budget)
         offered = self.tools if tools is None else tools
-        return Windows(self.talk, target, settings.system, offered, budget, self.workshop.policy)
+        system = in_system(settings.system, self.remembered)
+
+        async def folded() -> str | None:
+            await self.remember()
+            return in_system(settings.system, self.remembered)
+
+        return Windows(
+            self.talk, target, system, offered, budget, self.workshop.policy, folded=folded
+        )
 
     def target(self, model: Model | None = None) -> Target:
         """A model that is given, or else the session's, or the manager's."""
@@ -153,12 +197,15 @@ class Workbench:
                 if order.message is None:
                     self._check_resumable()
                 draft = drafts.read(self.record.draft)
+                if self.workshop.memory is not None and not self.talk.was_asked:
+                    await self.remember()
                 setup = self._setup(choice or self.bindings.chosen_in(draft))
                 turn = Turn(self.talk, setup, order._replace(wait_s=left_s), cancel, *observers)
                 try:
                     return await turn.run()
                 finally:
                     await self._see_draft(turn)
+                    self.said()
         except Cancelled:  # while it waited
             return TurnResult(Outcome.CANCELLED)
 

@@ -7,8 +7,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any, TypedDict, TypeVar
 
+from holdfast.consolidation.desk import Desk
 from holdfast.errors import InvalidInput
 from holdfast.frozen import EMPTY, freeze
+from holdfast.memory import Memory
 from holdfast.providers import open_provider
 from holdfast.providers.base import Provider
 from holdfast.settings import Settings
@@ -34,6 +36,7 @@ class Shared(TypedDict, total=False):
     policy: Policy | None
     redact: Redact | None
     owner: str | None
+    memory: Memory | None
 
 
 class Workshop:
@@ -50,6 +53,7 @@ class Workshop:
         policy: Policy | None = None,
         redact: Redact | None = None,
         owner: str | None = None,
+        memory: Memory | None = None,
     ) -> None:
         self.tenant = tenant
         self.scribe = Scribe(tenant)
@@ -69,6 +73,10 @@ class Workshop:
             self._register(provider)
         if model is not None:
             self.model = self._register(model)
+        self.memory = checked_memory(memory)
+        if self.memory is not None:
+            find = self._finder(self.memory.model)
+            self.memory.use(Desk(tenant, find, self.start, redact))
 
     def has(self, name: str) -> bool:
         """Whether a model of this name was passed to open, or is open already."""
@@ -92,6 +100,13 @@ class Workshop:
         if isinstance(model, Provider):
             self._targets[model.name] = Target(model)
         return model_name(model)
+
+    def _finder(self, model: Model) -> Callable[[], Target]:
+        """What gives a model, which no session finds by its name if it is an object."""
+        if isinstance(model, Provider):
+            target = Target(model)
+            return lambda: target
+        return lambda: self.target(model)
 
     # Tasks
 
@@ -137,6 +152,13 @@ def model_name(model: object) -> str:
     if isinstance(model, Provider):
         return model.name
     raise InvalidInput("model", f"is vendor:model or a provider, not {type(model).__name__}")
+
+
+def checked_memory(memory: object) -> Memory | None:
+    """A memory that a caller gave."""
+    if memory is None or isinstance(memory, Memory):
+        return memory
+    raise InvalidInput("memory", f"is a holdfast.memory.Memory, not {type(memory).__name__}")
 
 
 def checked_tools(tools: Iterable[Tool]) -> tuple[Tool, ...]:

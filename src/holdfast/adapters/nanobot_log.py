@@ -25,8 +25,7 @@ from holdfast.frozen import FrozenDict, freeze
 from holdfast.messages import Message
 from holdfast.steps.orders import Redact, redacted
 from holdfast.stores.base import Tenant
-from holdfast.stores.jsonl.state import CURSOR
-from holdfast.stores.values import Record, Stored
+from holdfast.stores.values import CURSOR, Record, Stored
 
 PRIVATE = "provider_state"  # what a Mark is called that keeps it
 BRANCH = "nanobot"

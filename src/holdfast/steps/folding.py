@@ -136,6 +136,7 @@ async def fold(
     folds = tuple(shown(each, redacted) for each in windows.folds(plan, texts, view))
     await keep([*folds, *calls])
     conversation.folded(before - windows.view(pending).total)
+    await windows.folded()
     conversation.forget()
     return folds
 

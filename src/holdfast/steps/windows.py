@@ -1,6 +1,6 @@
 """What the model of a turn is shown: how full its window is, what to fold, what is sent."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from math import ceil
 from typing import NamedTuple
 
@@ -49,14 +49,24 @@ class Windows:
         tools: Sequence[Tool],
         budget: Budget,
         policy: Policy,
+        *,
+        folded: Callable[[], Awaitable[str | None]] | None = None,
     ) -> None:
+        """`folded` is asked for the system prompt behind a fold, when it may change."""
         self._conversation = conversation
         self._target = target
         self._system = system
         self._tools = tuple(tools)
         self._budget = budget
         self._policy = policy
+        self._folded_system = folded
         self._base = target.base(system, self._tools)
+
+    async def folded(self) -> None:
+        """A fold was made, so no prefix is cached: now the system prompt may change too."""
+        if self._folded_system is not None:
+            self._system = await self._folded_system()
+            self._base = self._target.base(self._system, self._tools)
 
     @property
     def context(self) -> int:

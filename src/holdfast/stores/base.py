@@ -228,8 +228,11 @@ class Tenant(ABC):
         """
 
     @abstractmethod
-    async def clear(self, id: str) -> Record:
+    async def clear(self, id: str, *, seen: Record | None = None) -> Record:
         """Really remove all entries, branches, drafts and `once` names; the record stays.
+
+        `seen` is its record as the caller last saw it: Conflict if it was written to since, and
+        Busy if a turn runs on it.
 
         There is one branch again, "main", and it is empty. Counters are emptied. No seq is used
         again, and an append that was prepared before is a Conflict. A running turn loses its lease.

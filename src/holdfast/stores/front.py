@@ -125,15 +125,12 @@ class Front(Tenant):
         )
 
     async def delete(self, id: str, *, seen: Record | None = None) -> bool:
-        if seen is not None:
-            _check_kind(seen, "seen", Record)
-            if seen.id != id:
-                raise InvalidInput("seen", "is the record of another session")
-        last = None if seen is None else (seen.seq, micros(seen.updated_at))
+        last = _seen(seen, id)
         return await self._write(requests.Delete(self.name, ids.now_us(), _id(id), last))
 
-    async def clear(self, id: str) -> Record:
-        return await self._write(requests.Clear(self.name, ids.now_us(), _id(id)))
+    async def clear(self, id: str, *, seen: Record | None = None) -> Record:
+        last = _seen(seen, id)
+        return await self._write(requests.Clear(self.name, ids.now_us(), _id(id), last))
 
     async def list(
         self,
@@ -511,6 +508,16 @@ def _error(found: BaseException | None) -> HoldfastError | None:
     if found is None or isinstance(found, HoldfastError):
         return found
     raise found
+
+
+def _seen(record: Record | None, id: str) -> tuple[int, int] | None:
+    """The seq and the time of a record that a caller saw."""
+    if record is None:
+        return None
+    _check_kind(record, "seen", Record)
+    if record.id != id:
+        raise InvalidInput("seen", "is the record of another session")
+    return record.seq, micros(record.updated_at)
 
 
 def _id(id: str) -> str:

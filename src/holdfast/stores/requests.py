@@ -327,17 +327,18 @@ class Delete(OfSession[bool]):
         if head is None:
             return False
         if self.seen is not None:
-            self._check_untouched(shelf, head, *self.seen)
+            _check_untouched(shelf, head, *self.seen)
         shelf.delete(head)
         return True
 
-    def _check_untouched(self, shelf: Shelf, head: Head, seq: int, updated: int) -> None:
-        if head.owner is not None and not shelf.is_over(head):
-            raise Busy(head.key, head.owner)
-        if head.seq != seq:
-            raise Conflict(head.key, seq, head.seq)
-        if head.updated != updated:
-            raise Conflict(head.key, 0, 0, "updated_at")
+
+def _check_untouched(shelf: Shelf, head: Head, seq: int, updated: int) -> None:
+    if head.owner is not None and not shelf.is_over(head):
+        raise Busy(head.key, head.owner)
+    if head.seq != seq:
+        raise Conflict(head.key, seq, head.seq)
+    if head.updated != updated:
+        raise Conflict(head.key, 0, 0, "updated_at")
 
 
 @dataclass(slots=True)
@@ -369,12 +370,16 @@ class Erase(OfSession[int]):
 
 @dataclass(slots=True)
 class Clear(OfSession[Record]):
-    """The conversation, not the identity."""
+    """The conversation, not the identity; if asked for, only as it was `seen`."""
+
+    seen: tuple[int, int] | None = None
 
     is_long = True
 
     def run(self, shelf: Shelf) -> Record:
         head = self.head(shelf)
+        if self.seen is not None:
+            _check_untouched(shelf, head, *self.seen)
         document = views.document(shelf, head)
         shelf.clear(head)
         shelf.purge()

@@ -14,6 +14,7 @@ from holdfast.keys import check_key
 from holdfast.settings import Settings
 
 MAIN = "main"
+CURSOR = "last_consolidated"  # a counter that nanobot keeps too, in line 1 of its files
 ALL_TIME = timedelta(days=365_000)
 _Item = TypeVar("_Item")
 

@@ -13,12 +13,13 @@ event loop in a thread; `faces` tells how, and `__init__.pyi`, which is made of 
 classes (`python tests/sync_stub.py`), tells editors and type checkers what there is.
 """
 
-from holdfast import manager, providers, session, stores, streams
+from holdfast import manager, memory, providers, session, stores, streams
 from holdfast.providers import base as providers_base
 from holdfast.stores import base as stores_base
 from holdfast.sync.faces import Face, sync
 
 __all__ = [
+    "Memory",
     "Provider",
     "Session",
     "SessionManager",
@@ -45,6 +46,10 @@ class Subagent(Face, of=session.Subagent):
 
 
 class Stream(Face, of=streams.Stream):
+    pass
+
+
+class Memory(Face, of=memory.Memory):
     pass
 
 

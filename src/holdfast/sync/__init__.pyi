@@ -12,6 +12,10 @@ from holdfast import forking
 from holdfast import outline
 from holdfast.cancel import CancelToken
 from holdfast.child import Summarize
+from holdfast.consolidation.desk import Desk
+from holdfast.consolidation.files import VERSIONS_MAX
+from holdfast.consolidation.leaving import Leaving
+from holdfast.consolidation.places import Scope
 from holdfast.entries import Entry
 from holdfast.entries import Fold
 from holdfast.errors import HoldfastError
@@ -21,6 +25,7 @@ from holdfast.frozen import FrozenDict
 from holdfast.inputs import Input
 from holdfast.live import Cache
 from holdfast.manager import DEFAULT_CACHE
+from holdfast.memory import Status
 from holdfast.messages import Message
 from holdfast.messages import ToolCall
 from holdfast.providers.base import Provider as AsyncProvider
@@ -72,10 +77,14 @@ from typing import Unpack
 
 class SessionManager:
     """The sessions of one tenant in a store: `async with holdfast.open(url) as sessions`."""
-    memory: Any
 
     def __init__(self, store: Store, tenant: str='', *, cache: Cache | int=DEFAULT_CACHE, expire_every: timedelta | None=EVERY, **shared: Unpack[Shared]) -> None:
         """`shared` is what `open` takes: models, tools, budget, policy, redaction, a name."""
+        ...
+
+    @property
+    def memory(self) -> Memory | None:
+        """What was given to `open`."""
         ...
 
     def get(self, key: str, *, load: str='window') -> Session:
@@ -119,8 +128,8 @@ class SessionManager:
     def erase(self, key: str) -> Erased:
         """Remove a session and its children so that no byte of them is left, or SessionNotFound.
 
-        The receipt says where was looked. Backups, copies and forks are other data: they keep what
-        they have.
+        What a memory has of them goes too. The receipt says where was looked. Backups, copies and
+        forks are other data: they keep what they have.
         """
         ...
 
@@ -343,7 +352,8 @@ class Session:
         ...
 
     def clear(self) -> None:
-        """Remove the conversation, really. Key, id, settings, tools and metadata stay."""
+        """Remove the conversation, really, and what a memory has of it. Key, id, settings, tools
+        and metadata stay. To keep what memory holds: `memory.start_anew(session)`."""
         ...
 
     def turns(self) -> tuple[outline.Turn, ...]:
@@ -445,6 +455,81 @@ class Stream:
 
     def close(self) -> None:
         """Leave it now: the turn is cancelled, and what was said is kept when this returns."""
+        ...
+
+class Memory:
+    """The memory of the sessions of one manager: `holdfast.open(url, memory=Memory(...))`."""
+    model: str | (Provider | AsyncProvider)
+    window: int
+
+    def __init__(self, folder: Any, model: str | (Provider | AsyncProvider), window: int=100, scope: Scope='session', *, on_event: OnEvent | None=None, failures_max: int=3, versions_max: int=VERSIONS_MAX) -> None:
+        """
+        folder        where the files are: in `memory` below it, as in a workspace of nanobot
+        model         "vendor:model" or a provider: who says what to keep
+        window        so many messages that are not summarised are too many; half of them are left
+        scope         whose memory it is: each "session" has its own, or the sessions of a "tenant"
+                      share one, or all that use this folder do ("workspace")
+        on_event      a function that hears of each consolidation (`holdfast.events`)
+        failures_max  after so many failures in a row the messages themselves go into HISTORY.md
+        versions_max  how many earlier versions of MEMORY.md are kept
+        """
+        ...
+
+    def use(self, desk: Desk) -> None:
+        """Work for a manager; for one only."""
+        ...
+
+    def text(self, session: Session) -> str:
+        """MEMORY.md of a session."""
+        ...
+
+    def history(self, session: Session) -> str:
+        """HISTORY.md of a session."""
+        ...
+
+    def paths(self, session: Session) -> tuple[str, str]:
+        """Where MEMORY.md and HISTORY.md of a session are."""
+        ...
+
+    def status(self, session: Session) -> Status:
+        """How a session stands with its memory."""
+        ...
+
+    def consolidate(self, session: Session, *, is_all: bool=False) -> int:
+        """Summarise what is new of a session, but the last half window, or really all of it.
+
+        Returns how many messages that were. A model that fails is a ProviderError; it has changed
+        nothing then.
+        """
+        ...
+
+    def start_anew(self, session: Session) -> None:
+        """Summarise everything that is new, then clear the conversation: `/new`.
+
+        What memory holds stays. If the model fails, or the files cannot be written, that is a
+        ProviderError or a StoreError, nothing is cleared, and it can be done again; a turn that
+        runs is Busy.
+        """
+        ...
+
+    def after(self, record: Record, count: int) -> None:
+        """There are so many messages now: if enough is new, summarise it in the background."""
+        ...
+
+    def recall(self, record: Record, before: str, *, is_first: bool) -> str:
+        """What the model of a session is shown; before anything was asked, what it would be.
+
+        It is what it was `before` where that cannot be read just now.
+        """
+        ...
+
+    def show(self, record: Record, before: str) -> str:
+        """From now on the model is shown what memory holds now; as `before`, if that cannot be."""
+        ...
+
+    @property
+    def leaving(self) -> Leaving:
+        """How what it has of sessions and messages goes when these do."""
         ...
 
 class Store:
@@ -625,8 +710,11 @@ class Tenant:
         """
         ...
 
-    def clear(self, id: str) -> Record:
+    def clear(self, id: str, *, seen: Record | None=None) -> Record:
         """Really remove all entries, branches, drafts and `once` names; the record stays.
+
+        `seen` is its record as the caller last saw it: Conflict if it was written to since, and
+        Busy if a turn runs on it.
 
         There is one branch again, "main", and it is empty. Counters are emptied. No seq is used
         again, and an append that was prepared before is a Conflict. A running turn loses its lease.
@@ -786,7 +874,7 @@ class Provider:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         ...
 
-def open(url: str, *, model: str | Provider | AsyncProvider | None=None, providers: Iterable[Provider | AsyncProvider]=(), tools: Iterable[Tool]=(), budget: Budget | Mapping[str, Any] | None=None, policy: Policy | None=None, redact: Redact | None=None, owner: str | None=None, tenant: str='', cache: Cache | int=DEFAULT_CACHE, expire_every: timedelta | None=EVERY, **options: Any) -> SessionManager:
+def open(url: str, *, model: str | Provider | AsyncProvider | None=None, providers: Iterable[Provider | AsyncProvider]=(), tools: Iterable[Tool]=(), budget: Budget | Mapping[str, Any] | None=None, policy: Policy | None=None, redact: Redact | None=None, owner: str | None=None, memory: Memory | None=None, tenant: str='', cache: Cache | int=DEFAULT_CACHE, expire_every: timedelta | None=EVERY, **options: Any) -> SessionManager:
     """The sessions in the store at `url`, for `async with` or `await`.
 
     model      "vendor:model" or a provider: who answers where a session has no model of its own
@@ -797,6 +885,7 @@ def open(url: str, *, model: str | Provider | AsyncProvider | None=None, provide
     policy     how windows are kept (CacheAware)
     redact     makes of each message the one that is stored and shown to models
     owner      how this process is named to others that wait for its turns
+    memory     where what was said long ago is summarised, and shown to models again
     tenant     whose sessions; no other tenant's are seen or touched
     cache      how many sessions that nobody uses stay open for their next message
     expire_every

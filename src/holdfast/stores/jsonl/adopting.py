@@ -34,9 +34,10 @@ from holdfast.stores.document import Document, micros, read_document, write_docu
 from holdfast.stores.head import Line, Row
 from holdfast.stores.jsonl import page
 from holdfast.stores.jsonl.page import Page
-from holdfast.stores.jsonl.state import CURSOR, State
+from holdfast.stores.jsonl.state import State
 from holdfast.stores.requests import Packed
 from holdfast.stores.shelf import Shelf
+from holdfast.stores.values import CURSOR
 
 BRANCH = "nanobot"
 _Lines = Sequence[tuple[bytes, tuple[Entry, ...]]]

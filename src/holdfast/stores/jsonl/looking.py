@@ -21,8 +21,8 @@ from holdfast.stores.jsonl.folder import Folder
 from holdfast.stores.jsonl.page import Page
 from holdfast.stores.jsonl.place import Place
 from holdfast.stores.jsonl.sidecar import HeadRecord
-from holdfast.stores.jsonl.state import CURSOR, State
-from holdfast.stores.values import Record
+from holdfast.stores.jsonl.state import State
+from holdfast.stores.values import CURSOR, Record
 
 _NOTES_MAX = 100
 

@@ -39,8 +39,12 @@ def base64_name(key: str) -> str:
 
 def own_name(key: str) -> str:
     """A name that no other key has, and every file system takes."""
-    shown = re.sub(r"[^0-9A-Za-z._-]", "_", key)[:_SHOWN_MAX].lstrip(".")
-    return f"{shown}~{digest_of(key)}{SUFFIX}"
+    return f"{shown_part(key)}~{digest_of(key)}{SUFFIX}"
+
+
+def shown_part(name: str) -> str:
+    """As much of a name as any file system takes, for people to know it by."""
+    return re.sub(r"[^0-9A-Za-z._-]", "_", name)[:_SHOWN_MAX].lstrip(".")
 
 
 def digest_of(text: str) -> str:

@@ -20,9 +20,8 @@ from holdfast.stores.held import Held
 from holdfast.stores.jsonl import page, sidecar
 from holdfast.stores.jsonl.files import Files, Seen, seen_at
 from holdfast.stores.jsonl.sidecar import HeadRecord, Log
+from holdfast.stores.values import CURSOR
 from holdfast.strict import parse
-
-CURSOR = "last_consolidated"  # the counter that nanobot keeps in line 1
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from holdfast import ids
 from holdfast.entries import Entry
-from holdfast.errors import Conflict, InvalidInput, LeaseLost
+from holdfast.errors import Busy, Conflict, InvalidInput, LeaseLost
 from holdfast.messages import Message, ToolCall
 from holdfast.parts import Image, Text
 from holdfast.settings import Settings
@@ -294,6 +294,36 @@ class Clearing(Contract):
 
         await refused(Conflict, t.append(record.id, said("stale"), after=0))
         await t.append(record.id, said("a"), after=cleared.branch_named("main").head)
+
+    @on_tenant("clear")
+    async def test_what_was_written_to_meanwhile_is_not_cleared(self, t: Tenant) -> None:
+        """Whoever has summed up a conversation clears what he has read, and nothing since."""
+        record = await session(t, "a")
+        seen = await t.load(record.key)
+        await t.append(record.id, said("b"))
+
+        await refused(Conflict, t.clear(record.id, seen=seen))
+        assert texts(await t.read(record.id)) == ["a", "b"]
+
+        seen = await t.load(record.key)
+        await t.update(record.id, {"agent": "another"})
+        await refused(Conflict, t.clear(record.id, seen=seen))
+        await refused(InvalidInput, t.clear(ids.new_id(), seen=seen))
+
+        await t.clear(record.id, seen=await t.load(record.key))
+        assert await t.read(record.id) == ()
+
+    @on_tenant("clear", "begin")
+    async def test_what_a_turn_runs_on_is_not_cleared_if_it_was_only_seen_idle(
+        self, t: Tenant
+    ) -> None:
+        record = await session(t, "a")
+        lease = await t.begin(record.id, "me", HOUR, {})
+
+        await refused(Busy, t.clear(record.id, seen=await t.load(record.key)))
+
+        await t.release(lease)
+        await t.clear(record.id, seen=await t.load(record.key))
 
     @on_tenant("clear", "begin")
     async def test_a_running_turn_loses_its_lease(self, t: Tenant) -> None:
