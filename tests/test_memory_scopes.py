@@ -265,6 +265,63 @@ async def test_what_was_erased_while_the_model_read_it_is_not_kept(tmp_path):
 
 
 @asynchronous
+async def test_what_was_read_of_a_memory_and_erased_meanwhile_is_not_kept(tmp_path):
+    """Another session's model may repeat it in its entry, also where it changes no memory."""
+    opened = []
+
+    async def repeats(request):
+        ada = await opened[0].get("web:ada")
+        await ada.erase((await ada.read())[0])
+        assert "- fact m0" in request.messages[0].text
+        return saves("[2026-02-01 12:00] Bob knows of m0.", "")
+
+    async with remembering("memory:", tmp_path, options=WORKSPACE) as (sessions, memory, keeper):
+        opened.append(sessions)
+        await kept(sessions, memory, "web:ada", 0, 2)
+        keeper.add(repeats)
+        bob = await kept(sessions, memory, "web:bob", 10, 2)
+
+        assert entries(memory, bob) == ["[2026-02-01 12:00] m10 m11"]
+        assert b"m0" not in everything(tmp_path)
+
+
+@asynchronous
+async def test_a_child_that_is_discarded_leaves_nothing_in_a_memory(tmp_path):
+    """Deleted with all that was said in it; what others have said stays."""
+    async with remembering("memory:", tmp_path, options=WORKSPACE) as (sessions, memory, _):
+        parent = await kept(sessions, memory, KEY, 0, 2)
+        child = await parent.child("helper")
+        await child.session.append(*named(10, 2))
+        await memory.consolidate(child.session, is_all=True)
+        await child.discard("not needed")
+
+        assert facts(memory, parent) == ["- fact m0", "- fact m1"]
+        assert b"m10" not in everything(tmp_path)
+
+
+@pytest.mark.parametrize(("scope", "waiting"), [("session", 6), ("workspace", 2)])
+@asynchronous
+async def test_a_fork_begins_with_what_the_memory_has_where_they_share_one(
+    scope, waiting, tmp_path
+):
+    """What is shared is not summarised twice, and the prompt of the fork begins the same."""
+    chat = FakeProvider(*["Yes."] * 9)
+    async with remembering("memory:", tmp_path, chat=chat, options={"scope": scope}) as found:
+        sessions, memory, _ = found
+        session = await kept(sessions, memory, KEY, 0, 2)
+        await session.send("Hello.")
+        await memory.consolidate(session, is_all=True)
+        await session.send("And now?")
+        fork = await session.fork("web:fork")
+        await fork.send("Here?")
+        systems = [request.system for request in chat.requests]
+
+        assert (await memory.status(fork)).waiting == waiting + 2
+        assert systems[:2] == ["## Long-term Memory\n- fact m0\n- fact m1\n"] * 2
+        assert systems[2] == (None if scope == "session" else systems[1])
+
+
+@asynchronous
 async def test_a_conversation_that_was_cleared_while_the_model_read_it_is_not_kept(tmp_path):
     """Nothing is written of it, and the counter stays where clearing has put it."""
     opened = []

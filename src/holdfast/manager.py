@@ -312,7 +312,12 @@ class SessionManager:
 
     async def __aenter__(self) -> Self:
         self._workshop.check_loop()
-        await self._store.open()
+        self._workshop.use_memory()
+        try:
+            await self._store.open()
+        except BaseException:
+            self._workshop.leave_memory()
+            raise
         self._sweeping.start()
         return self
 

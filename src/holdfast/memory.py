@@ -22,11 +22,13 @@ from holdfast.consolidation.files import VERSIONS_MAX, Files
 from holdfast.consolidation.leaving import Leaving
 from holdfast.consolidation.places import Places, Scope
 from holdfast.consolidation.ranges import is_due
+from holdfast.consolidation.showing import Showing
 from holdfast.consolidation.state import Owner
 from holdfast.consolidation.waiting import held, in_thread
 from holdfast.consolidation.work import Rules, Work
 from holdfast.errors import Conflict, HoldfastError, InvalidInput, SessionExpired, SessionNotFound
 from holdfast.events import Event
+from holdfast.providers import check_provider
 from holdfast.providers.base import Provider
 from holdfast.steps.observers import OnEvent, checked
 from holdfast.stores.values import Record
@@ -78,21 +80,26 @@ class Memory:
         for name, value in (("window", window), ("failures_max", failures_max)):
             _check_number(name, value, 1)
         _check_number("versions_max", versions_max, 0)
-        if not isinstance(model, str | Provider):
-            raise InvalidInput("model", f"is vendor:model or a provider, not {model!r:.80}")
+        if not isinstance(model, Provider):
+            check_provider(model)  # by its name it is opened much later, behind some turn
         self.model = model
         self.window = window
         self._places = Places(folder, scope)
         self._rules = Rules(window, failures_max, versions_max)
         self._on_event = checked(on_event)
         self._desk: Desk | None = None
+        self._is_used = False
         self._running: set[str] = set()
 
     def use(self, desk: Desk) -> None:
-        """Work for a manager; for one only."""
-        if self._desk is not None:
+        """Work for a manager; for one at a time."""
+        if self._is_used:
             raise InvalidInput("memory", "is another manager's already: make one for each")
-        self._desk = desk
+        self._desk, self._is_used = desk, True
+
+    def let_go(self) -> None:
+        """That manager is closed: what is kept can be read, and another one may come."""
+        self._is_used = False
 
     # What there is
 
@@ -151,8 +158,8 @@ class Memory:
 
     async def _cleared(self, session: Talk) -> Record | None:
         """The session without its conversation; None if something came to it meanwhile."""
-        tenant = self._lent.tenant
-        async with held(self._places.lock):
+        tenant, files = self._lent.tenant, self._files(session.key, session.id)
+        async with held(self._places.lock(files.folder)):
             seen = await tenant.load(session.key)
             if seen.id != session.id:
                 raise SessionNotFound(session.key)
@@ -179,40 +186,17 @@ class Memory:
             return
         except HoldfastError as error:
             _log.warning("session %r could not be consolidated: %s", key, error)
+        except Exception:  # noqa: BLE001 - a model may be anybody's, and nobody waits for this
+            _log.exception("session %r could not be consolidated", key)
         finally:
             self._running.discard(id)
 
-    # What a model is shown
+    # For the manager
 
-    def recall(self, record: Record, before: str, *, is_first: bool) -> str:
-        """What the model of a session is shown; before anything was asked, what it would be.
-
-        It is what it was `before` where that cannot be read just now.
-        """
-        files = self._files(record.key, record.id)
-        try:
-            if is_first:
-                return self._lent.redacted(files.seen().memory)
-            shown = files.shown(record.id)
-        except (HoldfastError, OSError) as error:
-            _log.warning("what memory holds cannot be read: %s", type(error).__name__)
-            return before
-        return shown.text if shown is not None else ""
-
-    async def show(self, record: Record, before: str) -> str:
-        """From now on the model is shown what memory holds now; as `before`, if that cannot be."""
-        files, lent = self._files(record.key, record.id), self._lent
-        if not files.folder.is_dir():
-            return ""
-        owner = Owner(tenant=lent.tenant.name, key=record.key)
-        try:
-            async with held(self._places.lock):
-                memory = lent.redacted((await in_thread(files.seen)).memory)
-                await in_thread(files.show, record.id, owner, memory)
-        except HoldfastError as error:
-            _log.warning("what memory holds cannot be shown: %s", error)
-            return before
-        return memory
+    @property
+    def showing(self) -> Showing:
+        """What models are shown."""
+        return Showing(self._lent, self._places)
 
     @property
     def leaving(self) -> Leaving:

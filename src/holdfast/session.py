@@ -408,7 +408,7 @@ class Session:
     async def fork(self, key: str, at: int | None = None) -> "Session":
         """A new session under another key, that starts as this one, or as it was behind a turn."""
         await self.refresh()
-        await forking.fork(self._tenant, self._record, key, at)
+        await self._bench.forked(await forking.fork(self._tenant, self._record, key, at))
         return await self._open(key)
 
     async def child(self, agent: str, inherit: int = 0) -> Subagent:

@@ -6,7 +6,7 @@ it is known to be gone. Cut off between, the next one finds that.
 """
 
 from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from holdfast.consolidation.files import HISTORY, MEMORY, Files
 from holdfast.consolidation.places import Places
@@ -33,7 +33,7 @@ class Leaving:
         The messages themselves go inside of this: cut off between, it is asked for again.
         """
         files = self._files(record.key, record.id)
-        async with held(self._places.lock):
+        async with self._held(files):
             await in_thread(self._forget, files, record.id, seqs)
             yield
 
@@ -48,7 +48,7 @@ class Leaving:
     async def doom(self, record: Record) -> None:
         """A store is about to delete this session, unless it is used meanwhile: see `bury`."""
         files = self._files(record.key, record.id)
-        async with held(self._places.lock):
+        async with self._held(files):
             await in_thread(self._doom, files, record.id)
 
     def _doom(self, files: Files, id: str) -> None:
@@ -62,7 +62,7 @@ class Leaving:
                 try:
                     await self._tenant.load(owner.key)
                 except SessionExpired:
-                    async with held(self._places.lock):
+                    async with self._held(files):
                         await in_thread(self._doom, files, id)
                 except HoldfastError:
                     continue  # it is not ours, or cannot be read
@@ -78,7 +78,7 @@ class Leaving:
                 await self._bury(files, owner.key, id)
 
     async def _bury(self, files: Files, key: str, id: str) -> None:
-        async with held(self._places.lock):
+        async with self._held(files):
             if await self._is_gone(key, id):
                 await in_thread(self._forget, files, id, None)
 
@@ -94,6 +94,9 @@ class Leaving:
             return (await self._tenant.load(key, even_expired=True)).id != id
         except SessionNotFound:
             return True
+
+    def _held(self, files: Files) -> AbstractAsyncContextManager[None]:
+        return held(self._places.lock(files.folder))
 
     def where(self) -> tuple[str, ...]:
         """Where a memory keeps anything, in words: what an erase goes through."""
