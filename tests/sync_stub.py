@@ -33,7 +33,7 @@ RENAMED["aclose"] = "close"
 ITERATORS = {"AsyncIterator", "AsyncGenerator"}
 # A model may be passed as either.
 GIVEN = {"Model": "str | Provider | AsyncProvider", "Provider": "Provider | AsyncProvider"}
-GIVEN["Talk"] = "Session"  # what a memory has to do with of one
+GIVEN["Talk"] = GIVEN["Whose"] = "Session"  # what a memory has to do with of one
 HEADER = '"""Made by tests/sync_stub.py of the asynchronous classes. Do not edit."""'
 
 

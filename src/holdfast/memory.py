@@ -17,7 +17,7 @@ import logging
 from typing import Any, NamedTuple
 
 from holdfast.consolidation import counter
-from holdfast.consolidation.desk import Desk, Talk
+from holdfast.consolidation.desk import Desk, Talk, Whose
 from holdfast.consolidation.files import VERSIONS_MAX, Files
 from holdfast.consolidation.leaving import Leaving
 from holdfast.consolidation.places import Places, Scope
@@ -103,15 +103,15 @@ class Memory:
 
     # What there is
 
-    def text(self, session: Talk) -> str:
+    def text(self, session: Whose) -> str:
         """MEMORY.md of a session."""
         return self._files(session.key, session.id).seen().memory
 
-    def history(self, session: Talk) -> str:
+    def history(self, session: Whose) -> str:
         """HISTORY.md of a session."""
         return self._files(session.key, session.id).past()
 
-    def paths(self, session: Talk) -> tuple[str, str]:
+    def paths(self, session: Whose) -> tuple[str, str]:
         """Where MEMORY.md and HISTORY.md of a session are."""
         files = self._files(session.key, session.id)
         return str(files.memory), str(files.history)

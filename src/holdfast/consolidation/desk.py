@@ -10,14 +10,18 @@ from holdfast.stores.base import Tenant
 from holdfast.window.ledger import Ledger
 
 
-class Talk(Protocol):
-    """A session, as far as a memory has to do with it."""
+class Whose(Protocol):
+    """A session, or its record: whose memory is meant."""
 
     @property
     def key(self) -> str: ...
 
     @property
     def id(self) -> str: ...
+
+
+class Talk(Whose, Protocol):
+    """A session, as far as a memory has to do with it."""
 
     @property
     def ledger(self) -> Ledger: ...

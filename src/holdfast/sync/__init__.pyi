@@ -16,6 +16,7 @@ from holdfast.consolidation.desk import Desk
 from holdfast.consolidation.files import VERSIONS_MAX
 from holdfast.consolidation.leaving import Leaving
 from holdfast.consolidation.places import Scope
+from holdfast.consolidation.showing import Showing
 from holdfast.entries import Entry
 from holdfast.entries import Fold
 from holdfast.errors import HoldfastError
@@ -476,7 +477,11 @@ class Memory:
         ...
 
     def use(self, desk: Desk) -> None:
-        """Work for a manager; for one only."""
+        """Work for a manager; for one at a time."""
+        ...
+
+    def let_go(self) -> None:
+        """That manager is closed: what is kept can be read, and another one may come."""
         ...
 
     def text(self, session: Session) -> str:
@@ -516,15 +521,9 @@ class Memory:
         """There are so many messages now: if enough is new, summarise it in the background."""
         ...
 
-    def recall(self, record: Record, before: str, *, is_first: bool) -> str:
-        """What the model of a session is shown; before anything was asked, what it would be.
-
-        It is what it was `before` where that cannot be read just now.
-        """
-        ...
-
-    def show(self, record: Record, before: str) -> str:
-        """From now on the model is shown what memory holds now; as `before`, if that cannot be."""
+    @property
+    def showing(self) -> Showing:
+        """What models are shown."""
         ...
 
     @property
