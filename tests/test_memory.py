@@ -536,6 +536,17 @@ async def test_a_memory_belongs_to_one_manager_at_a_time(tmp_path):
         holdfast.open("memory:", memory=str(tmp_path))
 
 
+@asynchronous
+async def test_a_session_is_asked_about_and_not_its_key(tmp_path):
+    async with remembering("memory:", tmp_path) as (_, memory, _):
+        for ask in (memory.text, memory.history, memory.paths):
+            with pytest.raises(InvalidInput, match="not 'cli:direct'"):
+                ask(KEY)
+        for work in (memory.consolidate, memory.start_anew, memory.status):
+            with pytest.raises(InvalidInput, match="not 'cli:direct'"):
+                await work(KEY)
+
+
 def test_a_memory_without_await(tmp_path):
     """S4-41: synchronous code has all of it, by the manager's own memory or by one of its own."""
     given = sync.Memory(tmp_path, Keeper(), 4)

@@ -233,6 +233,22 @@ async def expired(sessions, how, ttl):
 
 
 @asynchronous
+async def test_one_memory_that_is_damaged_keeps_no_other_from_expiring(tmp_path, caplog):
+    """What cannot be read is told in the log; and turns go on beside it."""
+    async with remembering("memory:", tmp_path) as (sessions, memory, _):
+        bad = await kept(sessions, memory, "web:bad", 0, 2)
+        (Path(memory.paths(bad)[0]).parent / ".holdfast" / "state.json").write_text("{")
+        ttl = timedelta(days=1)
+        await sessions.get_or_create(KEY, ttl=ttl)
+        await kept(sessions, memory, KEY, 10, 3)
+        await expired(sessions, "expire", ttl)
+        assert (await bad.send("Hello.")).text == "Yes."
+
+    assert b"m10" not in everything(tmp_path)
+    assert "state.json" in caplog.text
+
+
+@asynchronous
 async def test_a_session_that_retention_spares_keeps_its_memory(tmp_path):
     """It was written to while it was about to go."""
     async with remembering("memory:", tmp_path, options=WORKSPACE) as (sessions, memory, _):

@@ -105,23 +105,23 @@ class Memory:
 
     def text(self, session: Whose) -> str:
         """MEMORY.md of a session."""
-        return self._files(session.key, session.id).seen().memory
+        return self._files(session).seen().memory
 
     def history(self, session: Whose) -> str:
         """HISTORY.md of a session."""
-        return self._files(session.key, session.id).past()
+        return self._files(session).past()
 
     def paths(self, session: Whose) -> tuple[str, str]:
         """Where MEMORY.md and HISTORY.md of a session are."""
-        files = self._files(session.key, session.id)
+        files = self._files(session)
         return str(files.memory), str(files.history)
 
     async def status(self, session: Talk) -> Status:
         """How a session stands with its memory."""
-        await self._work(session.key, session.id).settle()
+        await self._work(*_named(session)).settle()
         record = await self._lent.tenant.load(session.key)
         at = await counter.position(self._lent.tenant, record)
-        now = await in_thread(self._files(session.key, session.id).settled)
+        now = await in_thread(self._files(session).settled)
         owner = now.owners.get(session.id) or Owner(tenant="", key="")
         waiting = record.branch_named(record.branch).count - at
         return Status(at, waiting, session.id in self._running, owner.failures, owner.why)
@@ -134,7 +134,7 @@ class Memory:
         Returns how many messages that were. A model that fails is a ProviderError; it has changed
         nothing then.
         """
-        return await self._work(session.key, session.id).run(is_all=is_all)
+        return await self._work(*_named(session)).run(is_all=is_all)
 
     async def start_anew(self, session: Talk) -> None:
         """Summarise everything that is new, then clear the conversation: `/new`.
@@ -143,22 +143,23 @@ class Memory:
         ProviderError or a StoreError, nothing is cleared, and it can be done again; a turn that
         runs is Busy.
         """
+        key, _ = _named(session)
         for _ in range(_TRIES_MAX):
             try:
                 await self.consolidate(session, is_all=True)
                 record = await self._cleared(session)
             except HoldfastError as error:
-                error.add_note(f"session {session.key!r} was not cleared: nothing of it is lost")
+                error.add_note(f"session {key!r} was not cleared: nothing of it is lost")
                 raise
             if record is not None:
                 session.ledger.clear()
                 await session.refresh()
                 return
-        raise Conflict(session.key, 0, 0, "messages")
+        raise Conflict(key, 0, 0, "messages")
 
     async def _cleared(self, session: Talk) -> Record | None:
         """The session without its conversation; None if something came to it meanwhile."""
-        tenant, files = self._lent.tenant, self._files(session.key, session.id)
+        tenant, files = self._lent.tenant, self._files(session)
         async with held(self._places.lock(files.folder)):
             seen = await tenant.load(session.key)
             if seen.id != session.id:
@@ -213,8 +214,8 @@ class Memory:
             )
         return self._desk
 
-    def _files(self, key: str, id: str) -> Files:
-        folder = self._places.of(self._lent.tenant.name, key, id)
+    def _files(self, session: Whose) -> Files:
+        folder = self._places.of(self._lent.tenant.name, *_named(session))
         return Files(folder, self._rules.versions_max)
 
     def _work(self, key: str, id: str) -> Work:
@@ -227,6 +228,12 @@ class Memory:
             self._on_event(event)
         except Exception:  # noqa: BLE001 - whoever watches cannot be mended here
             _log.exception("an observer of a memory failed")
+
+
+def _named(session: Whose) -> tuple[str, str]:
+    if not isinstance(session, Whose):
+        raise InvalidInput("session", f"is one that the manager gave, not {session!r:.80}")
+    return session.key, session.id
 
 
 def _check_number(name: str, value: object, least: int) -> None:

@@ -1,7 +1,7 @@
 """What a manager lends its memory, and the sessions that it is asked about."""
 
 from collections.abc import Callable, Coroutine
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from holdfast.messages import Message
 from holdfast.steps.orders import Redact, redacted
@@ -10,6 +10,7 @@ from holdfast.stores.base import Tenant
 from holdfast.window.ledger import Ledger
 
 
+@runtime_checkable
 class Whose(Protocol):
     """A session, or its record: whose memory is meant."""
 

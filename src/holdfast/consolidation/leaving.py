@@ -5,6 +5,7 @@ expired may yet find it used: there the session is doomed first, and what memory
 it is known to be gone. Cut off between, the next one finds that.
 """
 
+import logging
 from collections.abc import AsyncIterator, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
@@ -15,6 +16,8 @@ from holdfast.consolidation.waiting import held, in_thread
 from holdfast.errors import HoldfastError, SessionExpired, SessionNotFound
 from holdfast.stores.base import Tenant
 from holdfast.stores.values import Record
+
+_log = logging.getLogger("holdfast")
 
 
 class Leaving:
@@ -86,8 +89,13 @@ class Leaving:
         return await in_thread(self._find_owners)
 
     def _find_owners(self) -> list[tuple[Files, str, Owner]]:
-        found = [Files(each) for each in self._places.all()]
-        return [(files, id, owner) for files in found for id, owner in files.owners().items()]
+        found: list[tuple[Files, str, Owner]] = []
+        for files in map(Files, self._places.all()):
+            try:
+                found += [(files, id, owner) for id, owner in files.owners().items()]
+            except HoldfastError as error:  # of one folder; the others go on
+                _log.warning("whose memory this is cannot be told: %s", error)
+        return found
 
     async def _is_gone(self, key: str, id: str) -> bool:
         try:
