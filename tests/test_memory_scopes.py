@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import Message, ids
+from holdfast import Message
 from holdfast.consolidation.places import Places
 from holdfast.errors import StoreError
 from holdfast.retention import Retention
 from holdfast.testing import FakeProvider
-from memories import KEY, Keeper, entries, facts, fast_folder, named, remembering, saves
+from memories import KEY, Keeper, entries, facts, fast_folder, later, named, remembering, saves
 from processes import Script
 from sessions_for_tests import asynchronous
 
@@ -25,11 +25,6 @@ def everything(tmp_path):
     """All bytes of all files of a memory."""
     found = [path for path in (tmp_path / "memory").rglob("*") if path.is_file()]
     return b"\n".join(os.fsencode(path) + b"\n" + path.read_bytes() for path in found)
-
-
-def later(by):
-    end = (ids.now_us() + by // timedelta(microseconds=1)) * 1_000
-    return ids.using(ids.IdSource(clock_ns=lambda: end))
 
 
 async def kept(sessions, memory, key, first, count):
