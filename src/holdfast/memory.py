@@ -91,6 +91,9 @@ class Memory:
         self._is_used = False
         self._running: set[str] = set()
 
+    def __repr__(self) -> str:
+        return f"<Memory below {self._places.root}, of a {self._places.scope}>"
+
     def use(self, desk: Desk) -> None:
         """Work for a manager; for one at a time."""
         if self._is_used:
