@@ -705,7 +705,7 @@ class NaiveTenant(Tenant):
         session.lines[stored.branch].rows.append(row)
         session.seq = stored.seq
 
-    async def verify(self, id=None):
+    async def verify(self, id=None, *, on_progress=None):
         sessions = self.all_sessions() if id is None else [self.session(id)]
         problems = [
             Problem(s.record.key, "main" if seq else "", seq, "damaged")

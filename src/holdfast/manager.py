@@ -9,6 +9,8 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 from weakref import WeakValueDictionary
 
+from holdfast import archive as archives
+from holdfast.archive import Archive, Restored, Told
 from holdfast.errors import Busy, DuplicateSession, InvalidInput, SessionExpired, SessionNotFound
 from holdfast.frozen import freeze
 from holdfast.inputs import budget_of, named_settings, policy_of
@@ -24,7 +26,7 @@ from holdfast.steps.orders import Redact
 from holdfast.stores import copying, open_store
 from holdfast.stores.base import Store
 from holdfast.stores.copying import Choice, Copied
-from holdfast.stores.values import Expired, Found, Page, Record, Summary
+from holdfast.stores.values import Expired, Found, Page, Record, Summary, Verified
 from holdfast.sweeping import EVERY, Sweeping, sweep
 from holdfast.tools import Tool
 from holdfast.window.budget import Budget
@@ -248,6 +250,44 @@ class SessionManager:
     ) -> None:
         """Write a copy of the whole store, all tenants, as it is at one moment, to a new place."""
         await self._store.backup(path, on_progress=on_progress)
+
+    async def verify(
+        self, key: str | None = None, *, on_progress: Callable[[int], object] | None = None
+    ) -> Verified:
+        """Hold what is stored of a session, or of all, against its digests; tell what is wrong.
+
+        `on_progress` hears how many sessions have been gone over.
+        """
+        if key is None:
+            return await self._tenant.verify(on_progress=on_progress)
+        return await self._tenant.verify((await self._tenant.load(key, even_expired=True)).id)
+
+    async def export(self, key: str, *, on_progress: Told | None = None) -> Archive:
+        """A session whole, expired or not, as it is at one moment: see `holdfast.formats`.
+
+        `on_progress` hears how many of its entries have been read.
+        """
+        record = await self._tenant.load(key, even_expired=True)
+        return await archives.take(self._tenant, record.id, on_progress=on_progress)
+
+    async def restore(
+        self,
+        archive: Archive,
+        *,
+        key: str | None = None,
+        dry_run: bool = False,
+        on_progress: Told | None = None,
+    ) -> Restored:
+        """Make the session of an archive, with its ids and times, under its key or another one.
+
+        One that is there already is found to be so, and an archive of it that is newer adds what is
+        new. What has gone its own way here is DuplicateSession, and stays as it is.
+        """
+        restored = await archives.put(
+            self._tenant, archive, key=key, dry_run=dry_run, on_progress=on_progress
+        )
+        self._live.invalidate(restored.key)
+        return restored
 
     async def close(self) -> None:
         """Finish what was asked for: turns that run, models that were opened here, the store."""

@@ -12,6 +12,8 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TextIO
 
+from holdfast.text import safe as safe
+
 _STYLES = {
     "bold": "1",
     "dim": "2",
@@ -23,20 +25,6 @@ _STYLES = {
     "magenta": "35",
     "cyan": "36",
 }
-# Letters of several scripts, and pictures of several characters, are joined with these two.
-_JOINERS = "\u200c\u200d"
-
-
-def safe(text: str, *, keep: str = "\n\t") -> str:
-    """The text, with what could steer a terminal shown as what it is."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        c
-        if c.isprintable() or c in keep or c in _JOINERS or unicodedata.category(c) == "Zs"
-        else _shown(c)
-        for c in text
-    )
 
 
 def one_line(text: str, width: int) -> str:
@@ -139,17 +127,6 @@ class Screen:
         if os.environ.get("FORCE_COLOR"):
             return True
         return _is_terminal(stream) and os.environ.get("TERM") != "dumb"
-
-
-def _shown(c: str) -> str:
-    code = ord(c)
-    return (
-        f"\\x{code:02x}"
-        if code < 0x100
-        else f"\\u{code:04x}"
-        if code < 0x10000
-        else f"\\U{code:08x}"
-    )
 
 
 def _columns(c: str) -> int:

@@ -324,10 +324,12 @@ class Tenant(ABC):
         """
 
     @abstractmethod
-    async def verify(self, id: str | None = None) -> Verified:
+    async def verify(
+        self, id: str | None = None, *, on_progress: Callable[[int], object] | None = None
+    ) -> Verified:
         """Go over a session, or all of this tenant's, and report whatever is not what was written.
 
-        Never raises for what it finds.
+        Never raises for what it finds. `on_progress` hears how many sessions it has gone over.
         """
 
 

@@ -7,7 +7,7 @@ cleared in the source behind our back is found on the way, and removed from the 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 from msgspec.structs import astuple, replace
@@ -49,6 +49,14 @@ class Differs(Exception):
         return Problem(key, self.branch, self.seq, self.what)
 
 
+class Source(Protocol):
+    """What sessions are brought from: the tenant of a store, or what answers like one."""
+
+    async def export(self, id: str, after: int = 0, limit: int = 1_000) -> Part: ...
+
+    async def names(self, id: str, after: str = "", limit: int = 1_000) -> tuple[Named, ...]: ...
+
+
 class _Again(Exception):
     """Another copy of the same session writes to the target: see how far it is."""
 
@@ -61,7 +69,7 @@ class Replica:
     """
 
     def __init__(
-        self, source: Tenant, target: Tenant, id: str, told: Callable[[int], None] = lambda _: None
+        self, source: Source, target: Tenant, id: str, told: Callable[[int], None] = lambda _: None
     ) -> None:
         self._source, self._target, self._id, self._told = source, target, id, told
         self._seq: int | None = None  # of the target; None: it is not there

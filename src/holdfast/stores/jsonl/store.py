@@ -269,8 +269,10 @@ class JsonlTenant(Front):
     async def _changed(self) -> None:
         await self._store.news()
 
-    async def verify(self, id: str | None = None) -> Verified:
-        found = await super().verify(id)
+    async def verify(
+        self, id: str | None = None, *, on_progress: Callable[[int], object] | None = None
+    ) -> Verified:
+        found = await super().verify(id, on_progress=on_progress)
         kept = await self._read(lambda _: self._store.set_aside(self.name))
         if id is not None or not kept:
             return found

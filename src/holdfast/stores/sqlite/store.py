@@ -294,8 +294,10 @@ class SQLiteTenant(Front):
         await self._store.index_all()
         return await super().search(query, session=session, limit=limit, page=page)
 
-    async def verify(self, id: str | None = None) -> Verified:
-        found = await super().verify(id)
+    async def verify(
+        self, id: str | None = None, *, on_progress: Callable[[int], object] | None = None
+    ) -> Verified:
+        found = await super().verify(id, on_progress=on_progress)
         if id is not None:
             return found
         damage = [Problem("", "", 0, each) for each in await self._store.damage()]
