@@ -59,6 +59,16 @@ class SessionManager:
         self._sweeping = Sweeping(self._tenant, expire_every, self.memory)
 
     @property
+    def store(self) -> Store:
+        """Where they are."""
+        return self._store
+
+    def places(self) -> tuple[str, ...]:
+        """Where what is said may be, in words: what an erase goes through."""
+        found = self._store.places()
+        return found if self.memory is None else (*found, *self.memory.leaving.where())
+
+    @property
     def memory(self) -> Memory | None:
         """What was given to `open`."""
         return self._workshop.memory

@@ -1,5 +1,6 @@
 """The commands of the program, and how it ends."""
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -95,6 +96,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # letters that the terminal cannot show are no error
             stream.reconfigure(errors="backslashreplace")
+    if "_HOLDFAST_COMPLETE" in os.environ:
+        from holdfast.cli.completing import quietly
+
+        return quietly(lambda: program.main(given, prog_name="holdfast", standalone_mode=False))
     try:
         result = program.main(given, prog_name="holdfast", standalone_mode=False)
         sys.stdout.flush()
@@ -109,7 +114,5 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _pipe_closed() -> int:
     """Whoever read our output has enough; nothing more can be said, at the end of Python either."""
-    import os
-
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return failures.CLOSED_PIPE

@@ -53,6 +53,16 @@ def cut(text: str, width: int) -> str:
     return "".join(kept).rstrip() + "…"
 
 
+_open_line: set[TextIO] = set()  # stderr, while a line of progress stands there
+
+
+def end_line() -> None:
+    """End the line of progress, if there is one, before anything else is said on stderr."""
+    if _open_line:
+        _open_line.clear()
+        print(file=sys.stderr, flush=True)
+
+
 class Screen:
     """Where a command prints: data to stdout, everything else to stderr."""
 
@@ -79,6 +89,7 @@ class Screen:
 
     def note(self, text: str, *styles: str) -> None:
         """To stderr, for people."""
+        end_line()
         print(self.styled(text, *(styles or ("dim",)), on=sys.stderr), file=sys.stderr, flush=True)
 
     def json(self, value: Any) -> None:
@@ -111,11 +122,14 @@ class Screen:
             nonlocal shown
             part = f"{done / unit:,.0f}" + (f" of {total / unit:,.0f}" if total else "")
             text = f"{what}: {part}{' ' + name if name else ''}"
-            is_last = total is not None and done >= total
-            if text != shown or is_last:
-                blank = " " * max(0, len(shown) - len(text))
-                print(f"\r{text}{blank}", end="\n" if is_last else "", file=sys.stderr, flush=True)
-                shown = text
+            if text == shown:
+                return
+            blank = " " * max(0, len(shown) - len(text))
+            print(f"\r{text}{blank}", end="", file=sys.stderr, flush=True)
+            _open_line.add(sys.stderr)
+            if total is not None and done >= total:
+                end_line()
+            shown = text
 
         return tell
 

@@ -86,6 +86,15 @@ class SessionManager:
         ...
 
     @property
+    def store(self) -> Store:
+        """Where they are."""
+        ...
+
+    def places(self) -> tuple[str, ...]:
+        """Where what is said may be, in words: what an erase goes through."""
+        ...
+
+    @property
     def memory(self) -> Memory | None:
         """What was given to `open`."""
         ...

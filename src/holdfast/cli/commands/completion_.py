@@ -1,0 +1,27 @@
+"""`holdfast completion`: let a shell complete commands and keys."""
+
+import click
+
+from holdfast.cli.app import App
+from holdfast.cli.command import command as make
+
+_WHERE = {
+    "bash": 'put  eval "$(holdfast completion bash)"  into ~/.bashrc',
+    "zsh": 'put  eval "$(holdfast completion zsh)"  into ~/.zshrc, behind compinit',
+    "fish": "holdfast completion fish > ~/.config/fish/completions/holdfast.fish",
+}
+
+
+@make("completion", epilog="To install: " + "; ".join(f"{s}: {w}" for s, w in _WHERE.items()))
+@click.argument("shell", type=click.Choice(list(_WHERE)))
+def command(app: App, shell: str) -> None:
+    """Print what makes a shell complete commands, options and the keys of conversations."""
+    from click.shell_completion import get_completion_class
+
+    from holdfast.cli.program import program
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    app.screen.print(kind(program, {}, "holdfast", "_HOLDFAST_COMPLETE").source())
+    if app.screen.is_terminal:
+        app.screen.note(f"To install: {_WHERE[shell]}")
