@@ -2,8 +2,8 @@
 
 import os
 import sqlite3
-import sys
 from collections.abc import Callable
+from contextlib import redirect_stderr, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +18,47 @@ _KEYS_MAX = 100
 
 def quietly(complete: Callable[[], Any]) -> int:
     """Run what completes. A shell would print errors into the line that somebody types."""
-    kept = sys.stderr
-    with open(os.devnull, "w") as nowhere:
-        sys.stderr = nowhere
-        try:
-            complete()
-        except BaseException as error:  # noqa: BLE001 - there is nobody to tell
-            return 0 if not isinstance(error, SystemExit) or error.code is None else 1
-        finally:
-            sys.stderr = kept
+    with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere), suppress(BaseException):
+        complete()
     return 0
+
+
+# A key has a colon in it, and bash takes what is before a colon for a word of its own. So the words
+# are those of the line, and of what is offered, the part up to the last colon is typed already.
+_BASH = """\
+_holdfast_completion() {
+    local IFS=$'\\n' line="${COMP_LINE:0:COMP_POINT}" typed="" kind value
+    local -a words
+    IFS=$' \\t' read -ra words <<< "$line"
+    local at=$(( ${#words[@]} - 1 ))
+    [[ "$line" == *[[:space:]] ]] && at=$(( at + 1 ))
+    local word="${words[at]:-}"
+    [[ "$COMP_WORDBREAKS" == *:* ]] && typed="${word%"${word##*:}"}"
+    COMPREPLY=()
+    while IFS=, read -r kind value; do
+        case "$kind" in
+            dir) compopt -o dirnames ;;
+            file) compopt -o default ;;
+            plain) COMPREPLY+=("${value#"$typed"}") ;;
+        esac
+    done < <(COMP_WORDS="$line" COMP_CWORD=$at _HOLDFAST_COMPLETE=bash_complete "$1" 2>/dev/null)
+    return 0
+}
+complete -o nosort -F _holdfast_completion holdfast
+"""
+
+
+def source(shell: str) -> str:
+    """What a shell has to be told."""
+    if shell == "bash":
+        return _BASH
+    from click.shell_completion import get_completion_class
+
+    from holdfast.cli.program import program
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    return kind(program, {}, "holdfast", "_HOLDFAST_COMPLETE").source()
 
 
 def keys(context: click.Context, incomplete: str) -> list[CompletionItem]:

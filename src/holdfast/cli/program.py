@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import click
+import click.shell_completion
 
 from holdfast.cli import failures
 from holdfast.cli.command import common_options
@@ -56,6 +57,18 @@ class Program(click.Group):
     ) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+    def shell_complete(
+        self, ctx: click.Context, incomplete: str
+    ) -> list[click.shell_completion.CompletionItem]:
+        named = [
+            click.shell_completion.CompletionItem(
+                name, help=meaning
+            )  # from the table: nothing is imported
+            for name, meaning in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return named + click.Command.shell_complete(self, ctx, incomplete)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -16,12 +16,8 @@ _WHERE = {
 @click.argument("shell", type=click.Choice(list(_WHERE)))
 def command(app: App, shell: str) -> None:
     """Print what makes a shell complete commands, options and the keys of conversations."""
-    from click.shell_completion import get_completion_class
+    from holdfast.cli.completing import source
 
-    from holdfast.cli.program import program
-
-    kind = get_completion_class(shell)
-    assert kind is not None
-    app.screen.print(kind(program, {}, "holdfast", "_HOLDFAST_COMPLETE").source())
+    app.screen.print(source(shell))
     if app.screen.is_terminal:
         app.screen.note(f"To install: {_WHERE[shell]}")
