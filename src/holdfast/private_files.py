@@ -7,6 +7,7 @@ FIFO, a device) is refused, because who can put one there could make us write to
 import os
 import re
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 from holdfast import text
@@ -103,19 +104,35 @@ def replace(path: Path, data: bytes) -> None:
 
     For one writer at a time. What a writer that was cut off left beside it is taken away.
     """
+    write(path, [data])
+
+
+def write(path: Path, pieces: Iterable[bytes], *, is_new: bool = False) -> int:
+    """The same with what comes in pieces; how many bytes they were.
+
+    What goes wrong with the pieces leaves everything as it was. With `is_new`, FileExistsError if
+    there is a file of that name by then.
+    """
     beside = path.with_name(f"{path.name}.tmp")
     beside.unlink(missing_ok=True)
     fd = open_regular(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         with os.fdopen(fd, "wb") as file:
-            file.write(data)
+            for piece in pieces:
+                file.write(piece)
             file.flush()
             os.fsync(fd)
-        os.replace(beside, path)
+            size = file.tell()
+        if is_new:
+            os.link(beside, path)  # unlike a rename, it fails where there is something
+            beside.unlink()
+        else:
+            os.replace(beside, path)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+    return size
 
 
 def sync_folder(folder: Path) -> None:
