@@ -65,6 +65,7 @@ LAYERS = (
         "branching",
         "forking",
         "archive",
+        "health",
         "child",
         "children",
         "subagent",

@@ -47,25 +47,20 @@ async def command(
     import asyncio
 
     if key is not None and len(files) > 1:
-        raise Failure("--key is for one file", USAGE)
+        raise Failure("--key is for one file: import them one by one", USAGE)
+    if app.store_url.startswith("memory:"):
+        raise Failure("memory: is forgotten at once: say --store sqlite:PATH", USAGE)
     told: dict[str, Any] = {"conversations": [], "notes": [], "dry_run": dry_run}
-    status = 0
+    readings, status = _read_all(app, files, name, key)
     try:
         async with _place(app, dry_run=dry_run) as sessions:
-            for file in files:
-                try:
-                    reading = _read(file, name, key)
-                    _tell_notes(app, file, reading, told)
-                    for archive in reading.archives:
-                        done = await _restore(app, sessions, archive, key, dry_run=dry_run)
-                        told["conversations"].append({"file": file, **done})
-                        _print(app, done, is_json=is_json, dry_run=dry_run)
-                        status = status or (BUSY if done["outcome"] == "conflict" else 0)
-                except Failure as error:
-                    if len(files) == 1:
-                        raise
-                    app.screen.note(safe(f"error: {error}"), "red")
-                    status = status or error.status
+            for file, reading in readings:
+                _tell_notes(app, file, reading, told)
+                for archive in reading.archives:
+                    done = await _restore(app, sessions, archive, key, dry_run=dry_run)
+                    told["conversations"].append({"file": file, **done})
+                    _print(app, done, is_json=is_json, dry_run=dry_run)
+                    status = status or (BUSY if done["outcome"] == "conflict" else 0)
     except asyncio.CancelledError:
         app.screen.note("what was imported is there: run it again, and it goes on")
         raise
@@ -83,6 +78,28 @@ async def _place(app: App, *, dry_run: bool) -> "AsyncIterator[SessionManager]":
     except NoStore:
         async with App("memory:").sessions() as sessions:
             yield sessions
+
+
+def _read_all(
+    app: App, files: tuple[str, ...], name: str | None, key: str | None
+) -> "tuple[list[tuple[str, Reading]], int]":
+    """What the files hold, before anything is written or made; and the status of what is wrong.
+
+    Of several files, one that is wrong keeps no other from being imported.
+    """
+    readings: list[tuple[str, Reading]] = []
+    status = 0
+    for file in files:
+        try:
+            readings.append((file, _read(file, name, key)))
+        except (Failure, OSError) as error:
+            if len(files) == 1:
+                raise
+            app.screen.note(safe(f"error: {words_of(error)}"), "red")
+            status = status or status_of(error)
+    if not readings:
+        raise Failure("nothing was imported: none of these files can be read", status)
+    return readings, status
 
 
 def _read(file: str, name: str | None, key: str | None) -> "Reading":

@@ -29,6 +29,7 @@ from holdfast.stores.sqlite.commits import Commits, translated, typed
 from holdfast.stores.sqlite.file import Durability, SQLiteFile
 from holdfast.stores.sqlite.formats import FORMAT
 from holdfast.stores.sqlite.pool import Pool
+from holdfast.stores.sqlite.settings import settings
 from holdfast.stores.sqlite.shelf import SQLiteShelf
 from holdfast.stores.values import (
     LIMITS,
@@ -149,6 +150,11 @@ class SQLiteStore(Store):
     def problems(self) -> list[str]:
         with self._reading.lend() as db:
             return self._file.problems(db)
+
+    def look(self) -> dict[str, object]:
+        """The settings of a connection, as SQLite tells them now."""
+        with self._reading.lend() as db:
+            return settings(db)
 
     def places(self) -> tuple[str, ...]:
         return tuple(str(path) for path in self._file.files())
