@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem, get_completion_class
 
 from holdfast.cli.app import App
 from holdfast.cli.screen import safe
@@ -48,14 +48,10 @@ complete -o nosort -F _holdfast_completion holdfast
 """
 
 
-def source(shell: str) -> str:
+def source(shell: str, program: click.Command) -> str:
     """What a shell has to be told."""
     if shell == "bash":
         return _BASH
-    from click.shell_completion import get_completion_class
-
-    from holdfast.cli.program import program
-
     kind = get_completion_class(shell)
     assert kind is not None
     return kind(program, {}, "holdfast", "_HOLDFAST_COMPLETE").source()

@@ -6,24 +6,12 @@
 Nothing is changed, nothing is sent, and no key is shown.
 """
 
-from typing import Literal, NamedTuple
+from holdfast.health import machine, store
+from holdfast.health.finding import Finding, Level
 
 __all__ = ["Finding", "Level", "examine"]
-
-Level = Literal["ok", "warning", "error"]
-
-
-class Finding(NamedTuple):
-    """One thing that was looked at, and the way out if it is not as it should be."""
-
-    level: Level
-    about: str
-    what: str
-    way_out: str = ""
 
 
 async def examine(url: str) -> list[Finding]:
     """The store at a URL, and the machine, its packages, keys and network."""
-    from holdfast.health import machine, store
-
     return [*machine.findings(), *await store.findings(url)]

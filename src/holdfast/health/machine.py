@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from importlib.util import find_spec
 
-from holdfast.health import Finding
+from holdfast.health.finding import Finding
 from holdfast.providers.vendors import vendors
 
 _PACKAGES = ("click", "msgspec", "httpx2")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from holdfast import ids
 from holdfast.errors import HoldfastError
-from holdfast.health import Finding, Level
+from holdfast.health.finding import Finding, Level
 from holdfast.private_files import file_system
 from holdfast.stores import open_store, place_of
 from holdfast.stores.base import Store

@@ -18,6 +18,6 @@ def command(app: App, shell: str) -> None:
     """Print what makes a shell complete commands, options and the keys of conversations."""
     from holdfast.cli.completing import source
 
-    app.screen.print(source(shell))
+    app.screen.print(source(shell, click.get_current_context().find_root().command))
     if app.screen.is_terminal:
         app.screen.note(f"To install: {_WHERE[shell]}")

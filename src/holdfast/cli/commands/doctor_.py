@@ -55,7 +55,7 @@ def _settings(app: App) -> "Iterator[Finding]":
     except Failure as failure:
         what, _, way_out = str(failure).rpartition(": ")
         yield Finding("error", "settings", what, way_out)
-    known = {variable for variable, _ in config.NAMES.values()} | {"HOLDFAST_HOME"}
+    known = {variable for variable, _ in config.NAMES.values()} | {"HOLDFAST_HOME", "HOLDFAST_DATA"}
     for name in sorted(os.environ):
         if name in known:
             value = config.shown(os.environ[name])
