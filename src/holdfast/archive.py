@@ -23,6 +23,7 @@ from holdfast.messages import Message
 from holdfast.settings import Settings
 from holdfast.stores.base import Tenant
 from holdfast.stores.replica import Differs, Replica, compare, said
+from holdfast.stores.restoring import check_whole
 from holdfast.stores.values import MAIN, Branch, Named, Part, Record, Stored
 
 _STEP = 50_000  # entries in a commit; a session of fewer is put in one piece
@@ -165,8 +166,10 @@ async def put(
     """Make the session of an archive, or bring it up to date; with `dry_run`, only tell.
 
     Under another `key` than its own it is another session, the same one each time. What is put is
-    read back. DuplicateSession if something else has its key, or has become of it.
+    read back. DuplicateSession if something else has its key, or has become of it; InvalidInput if
+    it is no whole session.
     """
+    check_whole(Part(archive.record, archive.entries))
     if key is not None and check_key(key) != archive.record.key:
         archive = _renamed(archive, key)
     record = archive.record
