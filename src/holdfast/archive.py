@@ -241,15 +241,9 @@ async def _is_taken(tenant: Tenant, archive: Archive) -> bool:
         other = await tenant.load(archive.record.key, even_expired=True)
     except SessionNotFound:
         return False
-    theirs = (await take(tenant, other.id)).messages()
-    ours = archive.messages()
-    if not ours or _said(theirs[: len(ours)]) != _said(ours):
+    if not _says_all(await take(tenant, other.id), archive):
         raise DuplicateSession(other.key)
     return True
-
-
-def _said(messages: Sequence[Message]) -> list[tuple[str, bytes]]:
-    return [(each.id, plain(each)) for each in messages]
 
 
 async def _has(tenant: Tenant, there: Part, archive: Archive) -> bool:
@@ -259,13 +253,40 @@ async def _has(tenant: Tenant, there: Part, archive: Archive) -> bool:
     try:
         compare(Part(archive.record, archive.entries), Part(found.record, found.entries))
     except Differs as error:
-        if is_ours:
+        if is_ours and _goes_on(found, archive):
             return False
+        if _says_all(found, archive):
+            return True
         raise DuplicateSession(archive.record.key) from error
     is_whole = there.origin is None or there.origin.is_whole or not is_ours
-    is_later = found.record.updated_at >= archive.record.updated_at
-    if is_whole and is_later:
+    if is_whole and found.record.updated_at >= archive.record.updated_at:
         return True
     if not is_ours:
         raise DuplicateSession(archive.record.key)
     return False
+
+
+def _says_all(found: Archive, archive: Archive) -> bool:
+    """Whether a session begins with all messages of an archive, whatever else there is of it."""
+    ours, theirs = archive.messages(), found.messages()
+    return bool(ours) and _said(theirs[: len(ours)]) == _said(ours)
+
+
+def _said(messages: Sequence[Message]) -> list[tuple[str, bytes]]:
+    return [(each.id, plain(each)) for each in messages]
+
+
+def _goes_on(found: Archive, archive: Archive) -> bool:
+    """Whether the archive is the same log later on: longer, with more erased, or begun anew."""
+    if archive.record.branches[0].fork > found.record.branches[0].fork:
+        return True
+    gone = {each.seq for each in archive.entries if each.entry is None}
+    kept = tuple(
+        Stored(each.seq, each.position, each.branch, each.kind, None) if each.seq in gone else each
+        for each in found.entries
+    )
+    try:
+        compare(Part(found.record, kept), Part(archive.record, archive.entries))
+    except Differs:
+        return False
+    return True

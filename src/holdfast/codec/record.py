@@ -66,6 +66,7 @@ def _encode_hook(value: Any) -> Any:
 _encode = msgspec.json.Encoder(enc_hook=_encode_hook).encode
 _decode = msgspec.json.Decoder(_Record, dec_hook=decode_hook).decode
 _decode_all = msgspec.json.Decoder(list[_Record], dec_hook=decode_hook).decode
+_NO_USAGE = Call(model="").usage
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -78,6 +79,8 @@ def record(entry: Entry) -> bytes:
     if type(entry) is Fold:
         return _encode(_Record(1, fold=entry))
     if type(entry) is Call:
+        if entry.usage == _NO_USAGE:  # msgspec leaves out a default that is the very object
+            entry = msgspec.structs.replace(entry, usage=_NO_USAGE)
         return _encode(_Record(1, call=entry))
     assert type(entry) is Mark
     return _encode(_Record(1, mark=entry))

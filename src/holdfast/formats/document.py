@@ -4,7 +4,8 @@
     {"session":{"key":"cli:direct","id":"...","branch":"main","branches":[...],...},
     "entries":[
     {"seq":1,"branch":"main","record":{"v":1,"message":{"role":"user","content":"...",...}}},
-    {"seq":2,"branch":"main","kind":"message","erased":true}
+    {"seq":2,"branch":"main","kind":"message","erased":true},
+    {"seq":3,"branch":"main","raw":"{\\"v\\":1,\\"poem\\":{}}"}
     ],"names":[...]}
     ]}
 
@@ -12,8 +13,8 @@
 |-----------|-------------------------------------------------------------------------------------|
 | session   | key, id, agent, settings, metadata, tools, counters, ttl_us, parent, created_at,    |
 |           | updated_at, branch, seq, branches (name, parent, fork, head, count), draft          |
-| entries   | of all branches in the order of their seqs: a record as in `codec.record`, or the   |
-|           | place of one that was erased                                                        |
+| entries   | of all branches in the order of their seqs: a record as in `codec.record`, the very |
+|           | text of one of an unknown kind, or the place of one that was erased                 |
 | names     | the appends made with `once`: name, first, last, branch, messages, salt, digest     |
 
 What is empty is absent. Each entry is one line, so two exports can be compared by any program. What
@@ -30,10 +31,10 @@ from typing import Any, NamedTuple
 
 from holdfast import strict
 from holdfast.archive import Archive
-from holdfast.codec import foreign, record
+from holdfast.codec import foreign, read_foreign_record, record
 from holdfast.codec.record import entry_of
 from holdfast.codec.writing import dumps
-from holdfast.entries import kind_of
+from holdfast.entries import Entry, UnknownEntry, kind_of
 from holdfast.errors import FormatTooNew, InvalidInput
 from holdfast.formats.base import Format, Reading
 from holdfast.frozen import DEPTH_MAX, EMPTY, FrozenDict, thaw
@@ -119,7 +120,6 @@ def _session(it: Record) -> dict[str, Any]:
         "tools": thaw(list(it.tools)),
         "counters": thaw(it.counters),
         "ttl_us": None if it.ttl is None else it.ttl // _MICROSECOND,
-        "parent": it.parent,
         "created_at": _time(it.created_at),
         "updated_at": _time(it.updated_at),
         "branch": it.branch,
@@ -127,7 +127,8 @@ def _session(it: Record) -> dict[str, Any]:
         "branches": [_branch(each) for each in it.branches],
         "draft": None if it.draft is None else _draft(it.draft),
     }
-    return {name: value for name, value in found.items() if value not in (None, "", {}, [])}
+    found = {name: value for name, value in found.items() if value not in (None, "", {}, [])}
+    return found if it.parent is None else found | {"parent": it.parent}
 
 
 _SESSION = (
@@ -156,6 +157,8 @@ def _entry_line(it: Stored) -> bytes:
     if it.entry is None:
         erased = {"seq": it.seq, "branch": it.branch, "kind": it.kind, "erased": True}
         return _json(erased)
+    if isinstance(it.entry, UnknownEntry):  # its very bytes, as a text
+        return _json({"seq": it.seq, "branch": it.branch, "raw": it.entry.raw.decode()})
     said = _harmless(record(it.entry).decode()).encode()
     return b'{"seq":%d,"branch":%b,"record":%b}' % (it.seq, _json(it.branch), said)
 
@@ -247,7 +250,7 @@ def _entries(raws: Iterable[Any], branches: Sequence[Branch]) -> tuple[Stored, .
         what = f"entry {seq}"
         entry = None
         if said.raw.get("erased") is not True:
-            entry = entry_of(said.get("record", FrozenDict), what)
+            entry = _entry(said, what)
         kind = said.get("kind", str) if entry is None else kind_of(entry)
         if name not in counts:
             if name not in known:
@@ -257,6 +260,13 @@ def _entries(raws: Iterable[Any], branches: Sequence[Branch]) -> tuple[Stored, .
         at[seq] = counts[name]
         found.append(Stored(seq, max(counts[name] - 1, 0), name, kind, entry))
     return tuple(found)
+
+
+def _entry(said: _Object, what: str) -> Entry:
+    if "raw" not in said.raw:
+        return entry_of(said.get("record", FrozenDict), what)
+    found = read_foreign_record(said.get("raw", str).encode(), strict.OWN_LIMITS)
+    return found[0]
 
 
 def _name_of(raw: Any) -> Named:

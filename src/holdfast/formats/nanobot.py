@@ -140,6 +140,7 @@ class _Found:
         if isinstance(found, Metadata):
             self._metadata = found
             time, mended = self._time(found.created_at) or self._place.time, found.mended
+            digest = self._place.digest  # this line is another each time that nanobot saves
         else:
             self._entries += found
             said = found[0]
