@@ -76,7 +76,7 @@ async def _place(app: App, *, dry_run: bool) -> "AsyncIterator[SessionManager]":
         async with app.sessions(create=not dry_run) as sessions:
             yield sessions
     except NoStore:
-        async with App("memory:").sessions() as sessions:
+        async with App("memory:").sessions(create=True) as sessions:
             yield sessions
 
 
