@@ -99,10 +99,14 @@ def _place(place: Path) -> list[Finding]:
 def _room(place: Path) -> list[Finding]:
     """How much is free where it is, or would be."""
     there = next(each for each in (place, *place.parents) if each.exists())
-    free = shutil.disk_usage(there).free
+    free = _free(there)
     level: Level = "error" if free < ROOM_MIN else "warning" if free < ROOM_LOW else "ok"
     way_out = "" if level == "ok" else "free some space, or move the store with holdfast copy"
     return [Finding(level, "disk", f"{free / 1e6:,.0f} MB are free at {there}", way_out)]
+
+
+def _free(there: Path) -> int:
+    return shutil.disk_usage(there).free
 
 
 async def _clock(store: Store) -> list[Finding]:

@@ -7,7 +7,7 @@ import click
 from holdfast.cli import references
 from holdfast.cli.app import App
 from holdfast.cli.command import command as make
-from holdfast.cli.failures import DAMAGED, USAGE, Failure
+from holdfast.cli.failures import BUSY, DAMAGED, USAGE, Failure
 from holdfast.cli.screen import safe
 
 if TYPE_CHECKING:
@@ -64,9 +64,10 @@ async def command(
         app.screen.note("what was copied is there: run it again, and it goes on where it was")
         raise
     _print(app, results, shown(to), is_json=is_json)
-    failed = any(each.failed for each in results)
-    conflicts = any(each.conflicts for each in results) and not skip_conflicts
-    return DAMAGED if failed or conflicts else 0
+    if any(each.failed for each in results):
+        return DAMAGED
+    is_taken = any(each.conflicts for each in results) and not skip_conflicts
+    return BUSY if is_taken else 0
 
 
 async def _copies(

@@ -11,7 +11,7 @@ from holdfast.cli import config
 from holdfast.cli.app import App
 from holdfast.cli.command import command as make
 from holdfast.cli.failures import FAILED, Failure
-from holdfast.cli.screen import safe
+from holdfast.cli.screen import Screen, safe
 
 if TYPE_CHECKING:
     from holdfast.health import Finding
@@ -33,15 +33,19 @@ async def command(app: App, is_quiet: bool, is_json: bool) -> int:
     """
     from holdfast import health
 
-    found = [*_settings(app), *await health.examine(app.store_url)]
+    try:
+        url, screen = app.store_url, app.screen
+    except Failure:  # what is wrong with the settings is a finding
+        url, screen = config.default_store(), Screen()
+    found = [*_settings(url), *await health.examine(url)]
     if is_json:
-        app.screen.json([each._asdict() for each in found])
+        screen.json([each._asdict() for each in found])
     else:
-        _print(app, [each for each in found if not is_quiet or each.level != "ok"])
+        _print(screen, [each for each in found if not is_quiet or each.level != "ok"])
     return FAILED if any(each.level == "error" for each in found) else 0
 
 
-def _settings(app: App) -> "Iterator[Finding]":
+def _settings(url: str) -> "Iterator[Finding]":
     """The file of settings, and what the environment says instead."""
     from holdfast.health import Finding
 
@@ -63,14 +67,14 @@ def _settings(app: App) -> "Iterator[Finding]":
         elif name.startswith("HOLDFAST_"):
             what = f"{name} is set, and means nothing here"
             yield Finding("warning", "settings", what, f"there are {', '.join(sorted(known))}")
-    yield Finding("ok", "settings", f"the store is {config.shown(app.store_url)}")
+    yield Finding("ok", "settings", f"the store is {config.shown(url)}")
 
 
-def _print(app: App, findings: "list[Finding]") -> None:
+def _print(screen: Screen, findings: "list[Finding]") -> None:
     for each in findings:
         sign, color = _SIGNS[each.level]
-        app.screen.print(
-            f"{app.screen.styled(sign, color)}  {safe(each.about, keep='')}: {safe(each.what)}"
+        screen.print(
+            f"{screen.styled(sign, color)}  {safe(each.about, keep='')}: {safe(each.what)}"
         )
         if each.way_out:
-            app.screen.print(f"         {app.screen.styled(safe(each.way_out), 'dim')}")
+            screen.print(f"         {screen.styled(safe(each.way_out), 'dim')}")

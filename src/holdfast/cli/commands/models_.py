@@ -62,7 +62,7 @@ async def _asked(vendor: str) -> "tuple[tuple[Model, ...], str]":
 
     try:
         first = next((each.name for each in models_of(vendor)), "any")
-        async with open_provider(f"{vendor}:{first}") as provider:
+        async with open_provider(f"{vendor}:{first}", tries_max=1) as provider:
             names = await provider.list_models()
     except HoldfastError as error:
         return (), str(error)
