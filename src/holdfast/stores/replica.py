@@ -44,6 +44,10 @@ class Differs(Exception):
         super().__init__(what, branch, seq)
         self.what, self.branch, self.seq = what, branch, seq
 
+    def __str__(self) -> str:
+        place = f"branch {self.branch!r}, entry {self.seq}: " if self.seq else ""
+        return place + self.what
+
     def problem(self, key: str) -> Problem:
         """The finding as it is reported."""
         return Problem(key, self.branch, self.seq, self.what)

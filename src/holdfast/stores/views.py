@@ -463,6 +463,8 @@ def _problem(shelf: Shelf, head: Head, row: Row, position: int, link: bytes) -> 
     try:
         checked(shelf, head, row)
         whole = None if row.payload is None else payload(shelf, head, row)
+    except Corrupt as error:
+        return error.why  # where it is, whoever asks knows
     except StoreError as error:
         return str(error)
     return next((why for _, why in chain.broken(link, [row._replace(payload=whole)])), "")
