@@ -372,3 +372,42 @@ def test_an_import_that_is_killed_leaves_nothing_half_and_can_be_repeated(
     assert cli("import", "long.json", *other).status == 0
     assert archive(cli, "long", other[1]).entries == archive(cli, "long").entries
     assert cli("verify", *other).status == 0
+
+
+def interrupt_at(patch, owner, name, number):
+    """Ctrl-C just before a method is called for this time."""
+    real, calls = getattr(owner, name), []
+
+    async def interrupted(self, *arguments, **options):
+        calls.append(self)
+        if len(calls) == number:
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.sleep(0)
+        return await real(self, *arguments, **options)
+
+    patch.setattr(owner, name, interrupted)
+
+
+def test_an_export_that_is_interrupted_leaves_no_half_file(cli, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, holdfast.SessionManager, "export", 2)
+        ran = cli("export", "--all", "-o", "all.json")
+
+    assert (ran.status, ran.err.strip()) == (130, "interrupted")
+    assert not list(tmp_path.glob("all*"))
+
+
+def test_an_import_that_is_interrupted_goes_on_where_it_was(cli, other, monkeypatch):
+    """What came before is there whole, what comes after is not, and the next run brings it."""
+    cli("export", *KEYS, "-o", "all.json")
+
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, holdfast.SessionManager, "restore", 2)
+        ran = cli("import", "all.json", *other)
+
+    assert ran.status == 130 and "run it again" in ran.err
+    assert ran.out == "telegram:1: new, 2 messages\n"
+    assert "telegram:1" in listed(cli, *other) and "cli:direct" not in listed(cli, *other)
+    again = cli("import", "all.json", *other)
+    assert again.status == 0 and "telegram:1: there already" in again.out
+    assert listed(cli, *other) == sorted(KEYS)
