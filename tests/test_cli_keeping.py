@@ -239,3 +239,16 @@ def test_a_key_cannot_steer_the_terminal(cli):
 def test_json_is_one_document(cli):
     for arguments in (["rm", "@", "--dry-run"], ["erase", "@", "--dry-run"], ["fork", "@"]):
         json.loads(cli(*arguments, "--json").out)
+
+
+@pytest.mark.parametrize("command", ["rm", "erase"])
+def test_what_is_damaged_can_be_taken_away(cli, command):
+    """An entry that is not what was written keeps nobody from removing the conversation."""
+    path = cli.home / "data" / "holdfast.db"
+    path.write_bytes(path.read_bytes().replace(b'"question 1 of 1', b'"question l of 1'))
+    assert cli("verify").status == 5
+
+    assert cli(command, "telegram:1", "--yes").status == 0
+
+    assert "telegram:1" not in keys(cli)
+    assert cli("verify").status == 0

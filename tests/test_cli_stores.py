@@ -68,7 +68,7 @@ def test_all_conversations_are_copied_and_read_back(cli, kind):
     first, again = cli("copy", to), cli("copy", to, "--json")
 
     assert first.status == again.status == 0
-    assert first.out.startswith("3 conversations are in ")
+    assert first.out.startswith("3 conversations in ")
     assert (again.json["sessions"], again.json["unchanged"], again.json["written"]) == (3, 3, 0)
     assert cli("verify", "--store", to).status == 0
     assert keys(cli, "--store", to) == keys(cli)
@@ -92,7 +92,7 @@ def test_what_is_something_else_there_is_left_and_told(cli):
     ran = cli("copy", "sqlite:copy.db")
 
     assert ran.status == 4 and "it was left as it is" in ran.err
-    assert ran.out.startswith("2 conversations are in ")
+    assert ran.out.startswith("2 conversations in ")
     assert cli("copy", "sqlite:copy.db", "--skip-conflicts").status == 0
 
 

@@ -4,6 +4,7 @@ A file of ours is a regular file of mode 0600. A name that leads elsewhere (a sy
 FIFO, a device) is refused, because who can put one there could make us write to any file.
 """
 
+import errno
 import os
 import re
 import stat
@@ -124,15 +125,25 @@ def write(path: Path, pieces: Iterable[bytes], *, is_new: bool = False) -> int:
             os.fsync(fd)
             size = file.tell()
         if is_new:
-            os.link(beside, path)  # unlike a rename, it fails where there is something
-            beside.unlink()
-        else:
-            os.replace(beside, path)
+            _name_new(beside, path)
+        os.replace(beside, path)
+        beside.unlink(missing_ok=True)  # a rename of one file to its other name does nothing
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
     return size
+
+
+def _name_new(beside: Path, path: Path) -> None:
+    """Take the name; FileExistsError if something has it, which a rename would not notice."""
+    try:
+        os.link(beside, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links: looking is the best there is
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
 
 
 def sync_folder(folder: Path) -> None:

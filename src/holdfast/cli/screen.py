@@ -63,6 +63,11 @@ def end_line() -> None:
         print(file=sys.stderr, flush=True)
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """So many of something: 1 message, 2,000 messages."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
 class Screen:
     """Where a command prints: data to stdout, everything else to stderr."""
 

@@ -8,7 +8,7 @@ from holdfast.cli import references
 from holdfast.cli.app import App
 from holdfast.cli.command import command as make
 from holdfast.cli.failures import BUSY, DAMAGED, USAGE, Failure
-from holdfast.cli.screen import safe
+from holdfast.cli.screen import counted, safe
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -121,8 +121,8 @@ def _print(app: App, results: "list[Copied]", to: str, *, is_json: bool) -> None
         return
     app.screen.print(
         safe(
-            f"{total['sessions']:,} conversations are in {to}, {total['unchanged']:,} of them "
-            f"were there before; {total['written']:,} entries were written, all read back"
+            f"{counted(total['sessions'], 'conversation')} in {to}, {total['unchanged']:,} of them "
+            f"from before; {counted(total['written'], 'entry', 'entries')} written, all read back"
         )
     )
     ways_out = {

@@ -9,7 +9,7 @@ from holdfast.cli.app import App
 from holdfast.cli.asking import confirm
 from holdfast.cli.command import command as make
 from holdfast.cli.failures import NOT_FOUND, USAGE, Failure
-from holdfast.cli.screen import one_line, safe
+from holdfast.cli.screen import counted, one_line, safe
 
 if TYPE_CHECKING:
     from holdfast.manager import SessionManager
@@ -106,7 +106,9 @@ def _print(
     elif dry_run:
         app.screen.print(safe(f"would erase {what}"))
     else:
-        app.screen.print(safe(f"erased {entries:,} entries of {', '.join(keys)}"))
+        app.screen.print(
+            safe(f"erased {counted(entries, 'entry', 'entries')} of {', '.join(keys)}")
+        )
         app.screen.print("looked for what was in them, and found nothing any more:")
         for each in looked:
             app.screen.print(safe(f"  {each}"))

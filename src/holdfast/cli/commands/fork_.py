@@ -8,7 +8,7 @@ from holdfast.cli import references
 from holdfast.cli.app import App
 from holdfast.cli.command import command as make
 from holdfast.cli.failures import BUSY, Failure
-from holdfast.cli.screen import safe
+from holdfast.cli.screen import counted, safe
 
 if TYPE_CHECKING:
     from holdfast.session import Session
@@ -46,7 +46,9 @@ async def command(app: App, reference: str, key: str | None, at: int | None, is_
             )
             return
         app.screen.print(safe(forked.key))
-        app.screen.note(f"{forked.count} messages; go on with: holdfast chat -s {safe(forked.key)}")
+        app.screen.note(
+            f"{counted(forked.count, 'message')}; go on with: holdfast chat -s {safe(forked.key)}"
+        )
 
 
 async def _forked(session: "Session", at: int | None) -> "Session":

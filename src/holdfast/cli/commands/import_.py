@@ -10,7 +10,7 @@ import click
 from holdfast.cli.app import App, NoStore
 from holdfast.cli.command import command as make
 from holdfast.cli.failures import BUSY, USAGE, Failure, status_of, words_of
-from holdfast.cli.screen import safe
+from holdfast.cli.screen import counted, safe
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -165,6 +165,5 @@ def _print(app: App, done: dict[str, Any], *, is_json: bool, dry_run: bool) -> N
     elif not is_json:
         would = "would be " if dry_run and done["outcome"] != "there" else ""
         words = {"new": "new", "added": "brought up to date", "there": "there already"}
-        app.screen.print(
-            safe(f"{done['key']}: {would}{words[done['outcome']]}, {done['messages']:,} messages")
-        )
+        many = counted(done["messages"], "message")
+        app.screen.print(safe(f"{done['key']}: {would}{words[done['outcome']]}, {many}"))

@@ -10,7 +10,7 @@ from holdfast.cli.app import App
 from holdfast.cli.asking import confirm
 from holdfast.cli.command import command as make
 from holdfast.cli.failures import FAILED, USAGE, Failure
-from holdfast.cli.screen import safe
+from holdfast.cli.screen import counted, safe
 
 if TYPE_CHECKING:
     from holdfast.manager import SessionManager
@@ -81,7 +81,8 @@ async def _retain(
         would = await sessions.retain(policy, dry_run=True)
         if not would.gone:
             return _told(would)
-        confirm(f"Remove {len(would.gone):,} conversations, and keep {would.kept:,}?", is_yes=False)
+        many = counted(len(would.gone), "conversation")
+        confirm(f"Remove {many}, and keep {would.kept:,}?", is_yes=False)
     tell, count = app.screen.progress("removed"), 0
 
     def gone(_: object) -> None:

@@ -8,7 +8,7 @@ from holdfast.cli import references
 from holdfast.cli.app import App
 from holdfast.cli.command import command as make
 from holdfast.cli.failures import DAMAGED
-from holdfast.cli.screen import safe
+from holdfast.cli.screen import counted, safe
 
 if TYPE_CHECKING:
     from holdfast.stores.values import Verified
@@ -24,15 +24,8 @@ _WAY_OUT = (
 @click.option("--json", "is_json", is_flag=True, help="For programs")
 async def command(app: App, reference: str | None, is_json: bool) -> int:
     """Go over a conversation, or all, and report whatever is not what was written."""
-    from holdfast.errors import Corrupt
-
     async with app.sessions() as sessions:
-        key = None
-        if reference is not None:
-            try:
-                key = await references.find_key(sessions, reference)
-            except Corrupt:  # the beginning of the check, so to say
-                key = reference
+        key = None if reference is None else await references.find_key(sessions, reference)
         found = await sessions.verify(key, on_progress=app.screen.progress("verified"))
     if is_json:
         app.screen.json(
@@ -50,9 +43,10 @@ async def command(app: App, reference: str | None, is_json: bool) -> int:
 def _print(app: App, found: "Verified") -> None:
     for each in found.problems:
         app.screen.print(safe(str(each)))
-    seen = f"{found.sessions:,} conversations with {found.entries:,} entries were gone over: "
+    sessions = counted(found.sessions, "conversation")
+    seen = f"went over {sessions} with {counted(found.entries, 'entry', 'entries')}: "
     if found.problems:
-        app.screen.note(f"{seen}{len(found.problems):,} problems", "red")
+        app.screen.note(seen + counted(len(found.problems), "problem"), "red")
         app.screen.note(_WAY_OUT)
     else:
         app.screen.note(f"{seen}each byte is what was written", "green")
