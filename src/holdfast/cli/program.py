@@ -4,12 +4,15 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
-import click.shell_completion
 
 from holdfast.cli import failures
 from holdfast.cli.command import PipeClosed, common_options
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 # Each command with what its line in the list says, in the order in which people need them. Its
 # module is `commands/NAME.py`, imported when it is called, and has it under the name `command`.
@@ -58,13 +61,11 @@ class Program(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
-    def shell_complete(
-        self, ctx: click.Context, incomplete: str
-    ) -> list[click.shell_completion.CompletionItem]:
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list["CompletionItem"]:
+        from click.shell_completion import CompletionItem
+
         named = [
-            click.shell_completion.CompletionItem(
-                name, help=meaning
-            )  # from the table: nothing is imported
+            CompletionItem(name, help=meaning)  # from the table: nothing is imported
             for name, meaning in COMMANDS.items()
             if name.startswith(incomplete)
         ]
