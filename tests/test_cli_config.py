@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -96,6 +97,18 @@ def test_what_was_set_is_what_commands_use(cli, tmp_path):
     cli("config", "set", "store", f"sqlite:{tmp_path}/mine.db")
 
     assert [each["key"] for each in cli("ls", "--json").json] == ["cli:direct"]
+
+
+KEEPING = ["fork", "rm", "erase", "export", "import", "copy", "backup", "verify", "doctor", "models", "config", "completion"]
+
+
+@pytest.mark.parametrize("name", KEEPING)
+def test_each_command_has_help_whose_examples_are_commands(cli, name):
+    ran = cli(name, "--help")
+
+    assert ran.status == 0 and ran.out.startswith(f"Usage: holdfast {name} ")
+    examples = re.findall(r"^  (?:holdfast(?: --store \S+)?) (\w+)", ran.out, re.MULTILINE)
+    assert set(examples) <= set(COMMANDS)
 
 
 # Completion

@@ -14,7 +14,7 @@ from holdfast.cli.screen import safe
 
 @make(
     "backup",
-    epilog="For example: holdfast backup monday.db, then holdfast --store sqlite:monday.db verify",
+    epilog="Examples:\n\n\b\nholdfast backup monday.db\nholdfast --store sqlite:monday.db verify\n",
 )
 @click.argument("path", metavar="FILE")
 @click.option("--json", "is_json", is_flag=True, help="For programs")

@@ -12,7 +12,10 @@ _WHERE = {
 }
 
 
-@make("completion", epilog="To install: " + "; ".join(f"{s}: {w}" for s, w in _WHERE.items()))
+@make(
+    "completion",
+    epilog="To install:\n\n\b\n" + "\n".join(f"{shell}  {how}" for shell, how in _WHERE.items()),
+)
 @click.argument("shell", type=click.Choice(list(_WHERE)))
 def command(app: App, shell: str) -> None:
     """Print what makes a shell complete commands, options and the keys of conversations."""

@@ -13,8 +13,10 @@ _COLORS = ("auto", "always", "never")
 
 @make(
     "config",
-    epilog="For example: holdfast config set model anthropic:claude-sonnet-4-5. "
-    f"The settings are {', '.join(config.NAMES)}.",
+    epilog="Examples:\n\n\b\n"
+    "holdfast config set model anthropic:claude-sonnet-4-5\n"
+    "holdfast config get store\n"
+    f"\nThe settings are {', '.join(config.NAMES)}.",
 )
 @click.argument(
     "action", type=click.Choice(["list", "get", "set", "unset", "path"]), default="list"

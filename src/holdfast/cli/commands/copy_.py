@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 @make(
     "copy",
-    epilog="For example: holdfast --store sqlite:chats.db copy postgresql://db.example/chats. "
-    "What was interrupted goes on where it was when it is run again.",
+    epilog="Examples:\n\n\b\n"
+    "holdfast copy sqlite:elsewhere.db\n"
+    "holdfast --store sqlite:chats.db copy postgresql://db.example/chats\n"
+    "\nWhat was interrupted goes on where it was when it is run again.",
 )
 @click.argument("to", metavar="TO_URL")
 @click.argument("references", nargs=-1, metavar="[REF]...")

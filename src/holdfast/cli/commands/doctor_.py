@@ -21,8 +21,10 @@ _SIGNS = {"ok": ("ok     ", "green"), "warning": ("warning", "yellow"), "error":
 
 @make(
     "doctor",
-    epilog="The exit status is 1 where something is wrong, so a script can wait for a standby: "
-    "until holdfast doctor -q; do sleep 1; done",
+    epilog="Examples:\n\n\b\n"
+    "holdfast doctor\n"
+    "until holdfast doctor -q; do sleep 1; done\n"
+    "\nThe exit status is 1 where something is wrong, so a script can wait for a standby.",
 )
 @click.option("-q", "--quiet", "is_quiet", is_flag=True, help="Only what is wrong or doubtful")
 @click.option("--json", "is_json", is_flag=True, help="For programs")

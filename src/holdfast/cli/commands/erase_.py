@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 @make(
     "erase",
-    epilog="For example: holdfast erase telegram:123 --turn 4. Backups, copies, exports and forks "
-    "are other data, and keep what they have.",
+    epilog="Examples:\n\n\b\n"
+    "holdfast erase telegram:123\n"
+    "holdfast erase telegram:123 --turn 4\n"
+    "\nBackups, copies, exports and forks are other data, and keep what they have.",
 )
 @click.argument("reference", metavar="REF")
 @click.option("--message", metavar="ID", help="Only this message, and what cannot stand without it")

@@ -24,8 +24,11 @@ _PAGE = 1_000
 
 @make(
     "export",
-    epilog="For example: holdfast export telegram:123 -o ada.json, or: holdfast export @ -f "
-    "markdown | less. What JSON holds comes back whole with holdfast import.",
+    epilog="Examples:\n\n\b\n"
+    "holdfast export telegram:123 -o ada.json\n"
+    "holdfast export @ -f markdown | less\n"
+    "holdfast export --all -f nanobot -o FOLDER\n"
+    "\nWhat JSON holds comes back whole with holdfast import.",
 )
 @click.argument("references", nargs=-1, metavar="[REF]...")
 @click.option("--all", "is_all", is_flag=True, help="All conversations")

@@ -18,8 +18,9 @@ _TRIES_MAX = 1_000
 
 @make(
     "fork",
-    epilog="For example: holdfast fork telegram:123 experiment --at 4. A branch inside the same "
-    "conversation is made in `holdfast chat` with /branch.",
+    epilog="Examples:\n\n\b\n"
+    "holdfast fork telegram:123 experiment --at 4\n"
+    "\nA branch inside the same conversation is made in holdfast chat, with /branch.",
 )
 @click.argument("reference", metavar="REF")
 @click.argument("key", required=False)

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 @make(
     "import",
-    epilog="For example: holdfast import ada.json, or: holdfast import ~/.nanobot/sessions/*.jsonl",
+    epilog="Examples:\n\n\b\n"
+    "holdfast import ada.json\n"
+    "holdfast import ~/.nanobot/sessions/*.jsonl\n"
+    "cat ada.json | holdfast import - --key ada\n",
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("-f", "--format", "name", help="json or nanobot; else what the file holds tells")

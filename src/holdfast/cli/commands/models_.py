@@ -18,8 +18,11 @@ _HEADS = ["MODEL", "WINDOW", "ANSWER", "$ IN", "$ OUT", "$ CACHED"]
 
 @make(
     "models",
-    epilog="Prices are dollars for a million tokens, for estimates, from a table that is as old as "
-    "this release. For example: holdfast models anthropic, then: holdfast chat -m NAME.",
+    epilog="Examples:\n\n\b\n"
+    "holdfast models anthropic\n"
+    "holdfast models --all\n"
+    "\nPrices are dollars for a million tokens, for estimates, from a table that is as old as this "
+    "release.",
 )
 @click.argument("vendor", required=False)
 @click.option("--all", "is_all", is_flag=True, help="Also of vendors that cannot be used here")

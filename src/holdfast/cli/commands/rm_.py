@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 @make(
     "rm",
-    epilog="For example: holdfast rm --older-than 90d --keep 100 --dry-run. Removed conversations "
-    "may leave traces on the disk and in backups: holdfast erase leaves none.",
+    epilog="Examples:\n\n\b\n"
+    "holdfast rm telegram:123\n"
+    "holdfast rm --older-than 90d --keep 100 --dry-run\n"
+    "\nRemoved conversations may leave traces on the disk and in backups: holdfast erase leaves "
+    "none.",
 )
 @click.argument("references", nargs=-1, metavar="[REF]...")
 @click.option("--older-than", metavar="TIME", help="Those not written to since: 90d, 2026-01-31")
