@@ -34,7 +34,7 @@ import msgspec
 from holdfast import strict
 from holdfast.codec import foreign
 from holdfast.codec.writing import dumps
-from holdfast.entries import RECORD_VERSION, Call, Entry, Fold, Mark, UnknownEntry
+from holdfast.entries import NO_USAGE, RECORD_VERSION, Call, Entry, Fold, Mark, UnknownEntry
 from holdfast.errors import Corrupt, FormatTooNew, InvalidInput, TooLarge
 from holdfast.frozen import EMPTY, FrozenDict, decode_hook
 from holdfast.identity import NO_ID, NO_TIME, has_identity
@@ -66,7 +66,6 @@ def _encode_hook(value: Any) -> Any:
 _encode = msgspec.json.Encoder(enc_hook=_encode_hook).encode
 _decode = msgspec.json.Decoder(_Record, dec_hook=decode_hook).decode
 _decode_all = msgspec.json.Decoder(list[_Record], dec_hook=decode_hook).decode
-_NO_USAGE = Call(model="").usage
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -79,8 +78,8 @@ def record(entry: Entry) -> bytes:
     if type(entry) is Fold:
         return _encode(_Record(1, fold=entry))
     if type(entry) is Call:
-        if entry.usage == _NO_USAGE:  # msgspec leaves out a default that is the very object
-            entry = msgspec.structs.replace(entry, usage=_NO_USAGE)
+        if entry.usage == NO_USAGE:  # one that was read from a row may have another
+            entry = msgspec.structs.replace(entry, usage=NO_USAGE)
         return _encode(_Record(1, call=entry))
     assert type(entry) is Mark
     return _encode(_Record(1, mark=entry))
