@@ -252,3 +252,17 @@ def test_what_is_damaged_can_be_taken_away(cli, command):
 
     assert "telegram:1" not in keys(cli)
     assert cli("verify").status == 0
+
+
+def test_what_has_a_damaged_record_can_be_removed(cli):
+    """Its settings cannot be read any more; it goes all the same, and no other."""
+    path = cli.home / "data" / "holdfast.db"
+    data = path.read_bytes()
+    at = data.index(b'"agent":"bot"', data.index(b'"key":"telegram:2"'))
+    path.write_bytes(data[:at] + b'"agent":"bat"' + data[at + 13 :])
+    assert cli("verify").status == 5
+
+    assert cli("rm", "telegram:2", "--yes").status == 0
+
+    assert keys(cli) == {"telegram:1", "telegram:old", "cli:direct"}
+    assert cli("verify").status == 0

@@ -11,7 +11,14 @@ from weakref import WeakValueDictionary
 
 from holdfast import archive as archives
 from holdfast.archive import Archive, Restored, Told
-from holdfast.errors import Busy, DuplicateSession, InvalidInput, SessionExpired, SessionNotFound
+from holdfast.errors import (
+    Busy,
+    Corrupt,
+    DuplicateSession,
+    InvalidInput,
+    SessionExpired,
+    SessionNotFound,
+)
 from holdfast.frozen import freeze
 from holdfast.inputs import budget_of, named_settings, policy_of
 from holdfast.keys import check_key
@@ -183,13 +190,20 @@ class SessionManager:
     # Taking away
 
     async def delete(self, key: str) -> bool:
-        """Remove a session, expired or not; False if there is none. A turn that runs here ends."""
+        """Remove a session, expired or not; False if there is none. A turn that runs here ends.
+
+        One whose record is damaged goes too, unless a memory may have something of it.
+        """
         self._end_turn(key)
         async with self._lock(check_key(key)):
             try:
                 record = await self._tenant.load(key, even_expired=True)
             except SessionNotFound:
                 return False
+            except Corrupt:
+                if self.memory is not None or (id := await self._damaged(key)) is None:
+                    raise
+                return await self._tenant.delete(id)
             finally:
                 self._live.invalidate(key)
             async with (
@@ -309,6 +323,17 @@ class SessionManager:
             await self._store.close()
 
     # Inside
+
+    async def _damaged(self, key: str) -> str | None:
+        """The id of a session whose record cannot be read: the list tells it."""
+        page: Page[Summary] = await self._tenant.list()
+        while True:
+            for each in page.items:
+                if each.key == key and each.damage and each.id:
+                    return each.id
+            if page.next is None:
+                return None
+            page = await self._tenant.list(page=page.next)
 
     async def _doomed(self, key: str) -> Record | None:
         """One that has expired and is about to be replaced: what memory has of it is to go too."""

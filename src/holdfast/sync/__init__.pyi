@@ -134,7 +134,10 @@ class SessionManager:
         ...
 
     def delete(self, key: str) -> bool:
-        """Remove a session, expired or not; False if there is none. A turn that runs here ends."""
+        """Remove a session, expired or not; False if there is none. A turn that runs here ends.
+
+        One whose record is damaged goes too, unless a memory may have something of it.
+        """
         ...
 
     def erase(self, key: str) -> Erased:
