@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.errors import InvalidInput, StoreError, StoreUnavailable
+from holdfast.errors import InvalidInput, StoreClosed, StoreError, StoreUnavailable
 from holdfast.private_files import absolute
 from holdfast.stores.base import Store
 from holdfast.stores.bell import Bell
@@ -92,7 +92,7 @@ class SQLiteStore(Store):
         if self._state == "open":
             return
         if self._state == "closed":
-            raise StoreUnavailable(self._file.where, "the store is closed")
+            raise StoreClosed(self._file.where)
         try:
             await asyncio.to_thread(self._open)
         except BaseException:
@@ -141,7 +141,7 @@ class SQLiteStore(Store):
     def _check(self) -> None:
         """That the store is open, in this process, and in the loop that it belongs to."""
         if self._state != "open":
-            raise StoreUnavailable(self._file.where, f"the store is {self._state}")
+            raise StoreClosed(self._file.where, f"the store is {self._state}")
         if self._pid != os.getpid():
             self._bind()
         elif asyncio.get_running_loop() is not self._loop:
