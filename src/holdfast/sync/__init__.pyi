@@ -782,7 +782,8 @@ class Tenant:
 
         Whole words count; case, width and accents do not. Chinese, Japanese and Korean are found
         by any run of characters. A query without a word finds nothing, and no sign in it is an
-        operator. Everything appended before the call is searched.
+        operator. Everything appended before the call is searched. A message that is damaged is told
+        as such, without its content, and hides no other.
         """
         ...
 
