@@ -62,6 +62,9 @@ LAYERS = (
         "inputs",
         "turn_queue",
         "outline",
+        "peek",
+        "preview",
+        "bills",
         "branching",
         "forking",
         "child",
@@ -74,6 +77,7 @@ LAYERS = (
         "sweeping",
     ),
     FACES,
+    ("__main__",),
 )
 LAYER_OF = {unit: number for number, layer in enumerate(LAYERS) for unit in layer}
 
@@ -92,6 +96,7 @@ THIRD_PARTY = {
         "consolidation",
         "testing",
     },
+    "click": {"cli"},
     "jsonschema": {"steps"},
     "referencing": {"steps"},  # of jsonschema, which looks up references by it
     "sqlalchemy": {"stores"},

@@ -15,6 +15,7 @@ from holdfast.inputs import budget_of, named_settings, policy_of
 from holdfast.keys import check_key
 from holdfast.live import Cache, Live, checked_cache
 from holdfast.memory import Memory
+from holdfast.peek import Peek
 from holdfast.providers.base import Provider
 from holdfast.removal import Erased, erase_session
 from holdfast.retention import Gone, Retained, Retention, retain
@@ -133,6 +134,10 @@ class SessionManager:
                 if before is not None and self.memory is not None:
                     await self.memory.leaving.bury(before)
                 return session
+
+    async def peek(self, key: str) -> Peek:
+        """The session of this key, to be read without being opened; also one that has expired."""
+        return Peek(self._tenant, await self._tenant.load(check_key(key), even_expired=True))
 
     def invalidate(self, key: str) -> bool:
         """Look at the store before this session is given out again; whether it was open here."""
