@@ -164,6 +164,12 @@ class SessionManager:
             agent=agent, metadata=metadata, since=since, until=until, limit=limit, page=page
         )
 
+    async def index(
+        self, *, on_progress: Callable[[float, float | None], object] | None = None
+    ) -> None:
+        """Make ready for a search what was said since the last one, as every search does."""
+        await self._tenant.index(on_progress=on_progress)
+
     async def search(
         self, query: str, *, key: str | None = None, limit: int = 20, page: str | None = None
     ) -> Page[Found]:

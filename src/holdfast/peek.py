@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from holdfast import forking, ids, outline
+from holdfast import children, forking, ids, outline
 from holdfast.entries import Call, Fold, Mark
 from holdfast.messages import Message
 from holdfast.steps import drafts
@@ -175,6 +175,11 @@ class Peek:
             min(times, default=None),
             max(times, default=None),
         )
+
+    async def children(self) -> list[Record]:
+        """The records of the sessions that were made for subagents of this one."""
+        found = await children.children(self._tenant, self.record)
+        return [each.record for each in found]
 
     async def diff(self, a: str, b: str | None = None) -> forking.Diff:
         """What two branches share, what only one of them has, and what each cost behind that.

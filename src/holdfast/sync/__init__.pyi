@@ -125,6 +125,10 @@ class SessionManager:
         """
         ...
 
+    def index(self, *, on_progress: Callable[[float, float | None], object] | None=None) -> None:
+        """Make ready for a search what was said since the last one, as every search does."""
+        ...
+
     def search(self, query: str, *, key: str | None=None, limit: int=20, page: str | None=None) -> Page[Found]:
         """Messages that hold every word of `query`, the newest first; in one session, if named."""
         ...
@@ -525,6 +529,10 @@ class Peek:
         """The branches, with where they left their parents."""
         ...
 
+    def children(self) -> list[Record]:
+        """The records of the sessions that were made for subagents of this one."""
+        ...
+
     def diff(self, a: str, b: str | None=None) -> forking.Diff:
         """What two branches share, what only one of them has, and what each cost behind that.
 
@@ -813,6 +821,14 @@ class Tenant:
         looks wrong: then nothing is deleted or marked, the reason is returned, and the next
         run trusts the clock again if it goes on from there. A mark is gone when the session is
         written to. A session with a running turn is not deleted.
+        """
+        ...
+
+    def index(self, *, on_progress: Callable[[float, float | None], object] | None=None) -> None:
+        """Make ready for a search what was appended since the last one, as every search does.
+
+        `on_progress` hears how many entries are done, and of how many if that is known. A store
+        that has nothing to make ready does nothing.
         """
         ...
 
