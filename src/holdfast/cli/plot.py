@@ -42,9 +42,8 @@ def plot(screen: Screen, fills: Sequence[tuple[int, "Fill"]], width: int) -> Ite
         is_limit = is_near and limit is not None and row == ceil(limit / top * _HEIGHT)
         label = f"{round(top * row / _HEIGHT):,}" if row in (_HEIGHT, _HEIGHT // 2) else ""
         label = f"{limit:,}" if is_limit else label
-        cells = "".join(
-            _cell(screen, each, row, top, dash if is_limit else " ") for each in columns
-        )
+        empty = dash if is_limit else " "
+        cells = "".join(_cell(screen, each, row, top, empty, wide) for each in columns)
         yield f"{label:>{margin - 1}} {bar}{cells.rstrip() if not is_limit else cells}"
     yield " " * (margin + 1) + _axis(columns, wide)
     if any(each.folds for each in columns):
