@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.cli.screen import Screen
+from holdfast.cli.screen import Screen, wrapped
 
 if TYPE_CHECKING:
     from holdfast.bills import Fill
@@ -49,7 +49,7 @@ def plot(screen: Screen, fills: Sequence[tuple[int, "Fill"]], width: int) -> Ite
     if any(each.folds for each in columns):
         marks = "".join((folded if each.folds else " ").ljust(wide) for each in columns)
         yield " " * (margin + 1) + screen.styled(marks.rstrip(), "magenta")
-    yield from _legend(screen, fills, columns, limit, is_near=is_near)
+    yield from _legend(screen, fills, columns, limit, width, is_near=is_near)
 
 
 def _columns(fills: Sequence[tuple[int, "Fill"]], room: int) -> Iterator[_Column]:
@@ -91,6 +91,7 @@ def _legend(
     fills: Sequence[tuple[int, "Fill"]],
     columns: Sequence[_Column],
     limit: int | None,
+    width: int,
     *,
     is_near: bool,
 ) -> Iterator[str]:
@@ -104,4 +105,6 @@ def _legend(
         told.append(f"{screen.sign('▾', 'v')} folded")
     if any(column.tokens is not None and not column.is_reported for column in columns):
         told.append("dim: estimated")
-    yield screen.styled(f" {screen.sign('·', '-')} ".join(told), "dim")
+    text = f" {screen.sign('·', '-')} ".join(told)
+    for line in wrapped(text, width):
+        yield screen.styled(line, "dim")

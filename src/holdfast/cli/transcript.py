@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.cli import amounts
-from holdfast.cli.screen import Screen, one_line, safe, wrapped
+from holdfast.cli.screen import Screen, cut, one_line, safe, wrapped
 
 if TYPE_CHECKING:
     from holdfast.entries import Fold, Mark
@@ -126,12 +126,13 @@ class Transcript:
         yield ""
 
     def _head(self, role: str, when: datetime | None, told: Sequence[str]) -> str:
-        parts = [self._screen.styled(safe(role, keep=""), *_STYLES.get(role, ("bold",)))]
         shown = [] if when is None else [self._when(when)]
-        rest = " · ".join([*shown, *(one_line(each, _LONG) for each in told)])
-        dot = self._screen.sign("·", "-")
-        parts.append(self._screen.styled(rest.replace("·", dot), "dim"))
-        return "  ".join(part for part in parts if part)
+        dot = f" {self._screen.sign('·', '-')} "
+        rest = cut(
+            dot.join([*shown, *(one_line(each, _LONG) for each in told)]), self._width - len(role)
+        )
+        name = self._screen.styled(safe(role, keep=""), *_STYLES.get(role, ("bold",)))
+        return f"{name}  {self._screen.styled(rest, 'dim')}" if rest else name
 
     def _when(self, when: datetime) -> str:
         """The time; with the day where that is another than that of the message before."""
@@ -304,7 +305,9 @@ class Transcript:
         yield ""
 
     def _aside(self, text: str, *styles: str) -> str:
-        return self._screen.styled(f"[{one_line(text, 4 * self._width)}]", *(styles or ("dim",)))
+        told = f"[{one_line(text, 4 * self._width)}]"
+        lines = wrapped(told, self._width) if self._screen.is_terminal else [told]
+        return "\n".join(self._screen.styled(line, *(styles or ("dim",))) for line in lines)
 
 
 def _answers(rows: Sequence["Stored"]) -> _Answers:

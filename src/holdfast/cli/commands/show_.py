@@ -11,7 +11,7 @@ from holdfast.cli.app import App
 from holdfast.cli.command import command as make
 from holdfast.cli.failures import NOT_FOUND, USAGE, Failure
 from holdfast.cli.references import look
-from holdfast.cli.screen import Screen, one_line, safe
+from holdfast.cli.screen import Screen, columns, cut, one_line, safe
 from holdfast.cli.transcript import Transcript
 
 if TYPE_CHECKING:
@@ -110,9 +110,9 @@ def print_heading(screen: Screen, peek: "Peek", branch: str) -> None:
         "" if peek.expired_at is None else f"expired {times.shown(peek.expired_at)}",
     ]
     rest = f" {screen.sign('·', '-')} ".join(one_line(each, 60) for each in told if each)
-    screen.print(
-        f"{screen.styled(safe(record.key, keep=''), 'bold')}  {screen.styled(rest, 'dim')}"
-    )
+    key = cut(safe(record.key, keep=""), screen.width)
+    rest = cut(rest, max(10, screen.width - columns(key) - 2))
+    screen.print(f"{screen.styled(key, 'bold')}  {screen.styled(rest, 'dim')}")
     screen.print()
 
 
