@@ -10,29 +10,6 @@ import pytest
 import holdfast
 from cli_conversations import CUT_OFF, FORK, HOSTILE, KEY, conversations
 from holdfast import Message
-from holdfast.cli import main
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory):
-    """A home with conversations; it is only read."""
-    home = tmp_path_factory.mktemp("home")
-    (home / "data").mkdir()
-    asyncio.run(conversations(f"sqlite:{home / 'data' / 'holdfast.db'}"))
-    return home
-
-
-@pytest.fixture
-def run(home, monkeypatch, capsys):
-    """Runs a command in this process: its status, what it printed, and what it said beside that."""
-    monkeypatch.setenv("HOLDFAST_HOME", str(home))
-
-    def run(*arguments):
-        status = main(list(arguments))
-        printed = capsys.readouterr()
-        return status, printed.out, printed.err
-
-    return run
 
 
 def test_a_conversation_is_shown_with_its_tools_folded_to_a_line(run):
@@ -149,7 +126,7 @@ def test_references_are_keys_beginnings_and_places(run):
     assert run("show", "nobody")[0] == 3
 
 
-def test_marks_and_erased_messages_are_told(home, run, tmp_path):
+def test_marks_and_erased_messages_are_told(run, tmp_path):
     """Cancelled, abandoned, a tool whose outcome is not known, and what was erased."""
     url = f"sqlite:{tmp_path / 'marks.db'}"
     asyncio.run(_marks(url))
@@ -229,7 +206,7 @@ async def _long(url):
         await session._tenant.append(session.id, said)
 
 
-def test_a_damaged_conversation_says_so_and_hides_no_other(home, tmp_path, run):
+def test_a_damaged_conversation_says_so_and_hides_no_other(tmp_path, run):
     """Exit status 5 for the one, and everything as it was for those beside it."""
     path = tmp_path / "damaged.db"
     asyncio.run(conversations(f"sqlite:{path}"))
@@ -258,10 +235,10 @@ def test_a_damaged_conversation_says_so_and_hides_no_other(home, tmp_path, run):
     assert run("tree", KEY, "--store", url)[0] == 5
 
 
-def test_all_kinds_of_stores_are_read_alike(home, tmp_path, run):
+def test_all_kinds_of_stores_are_read_alike(home_of_conversations, tmp_path, run):
     """The same conversation from nanobot's files."""
     url = f"jsonl:{tmp_path / 'files'}"
-    asyncio.run(_copied(f"sqlite:{home / 'data' / 'holdfast.db'}", url))
+    asyncio.run(_copied(f"sqlite:{home_of_conversations / 'data' / 'holdfast.db'}", url))
 
     for command in (["show", KEY], ["search", "invoice"], ["tree", KEY], ["usage", KEY]):
         theirs, ours = run(*command, "--store", url), run(*command)
