@@ -21,7 +21,7 @@ def test_a_conversation_is_shown_with_its_tools_folded_to_a_line(run):
     assert lines[0].startswith(f"{KEY}  clerk · anthropic:claude-sonnet-4-5 · 9 messages")
     assert "  ▸ thinking: I should look at the files. (27 characters)" in lines
     assert '  ▸ list_files path="src" depth=2 → ok, 13 bytes' in lines
-    assert any(line.startswith("  ▸ fail → error: ") for line in lines)
+    assert any(line.startswith("  ▸ fail → failed: ") for line in lines)
     assert "  The invoice of the café was paid in March." in lines
     assert [line for line in lines if "turn " in line][-1].startswith("user  ")
     assert "[an entry of a newer version: poll]" in lines
@@ -43,7 +43,7 @@ def test_what_is_folded_says_so_where_it_hides_something(run):
     _, out, _ = run("show", KEY)
 
     lines = out.splitlines()
-    fold = lines.index("[folded by somebody: the model is shown a summary: it is old]")
+    fold = lines.index("[folded by hand: the model is shown a summary: it is old]")
     assert "folded" in lines[fold + 1]
     assert sum(" · folded" in line for line in lines) == 2
 
@@ -230,7 +230,7 @@ def test_a_damaged_conversation_says_so_and_hides_no_other(tmp_path, run):
     assert len(listed) == 4
     summed = json.loads(run("usage", "--json", "--store", url)[1])
     assert summed["damaged"] == [KEY]
-    assert [row["session"] for row in summed["rows"]] == [FORK]
+    assert summed["rows"] == []
     assert run("usage", KEY, "--store", url)[0] == 5
     assert run("tree", KEY, "--store", url)[0] == 5
 

@@ -137,6 +137,17 @@ class Peek:
                 return
             after = part.entries[-1].seq
 
+    async def receipts(self, since: datetime | None = None) -> AsyncIterator[Call]:
+        """The calls that were made in this session, on all its branches.
+
+        A session that was forked begins with receipts of another one: they are left out.
+        """
+        if self.record.parent is not None:
+            since = max(since or self.record.created_at, self.record.created_at)
+        async for row in self.log():
+            if isinstance(row.entry, Call) and (since is None or row.entry.timestamp >= since):
+                yield row.entry
+
     async def turn_at(self, position: int, branch: str | None = None) -> int:
         """The number of the turn in which the message at a position stands."""
         rows = await self.read(0, position + 1, branch=branch)

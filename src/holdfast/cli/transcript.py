@@ -222,7 +222,7 @@ class Transcript:
         took = answers.took.get(call.id)
         told = amounts.size(text) + ("" if took is None or took < 0.1 else f", {took:.1f} s")
         if result.is_error:
-            return f"error: {one_line(text, 40)}", True
+            return f"failed: {one_line(text.removeprefix('error: '), 40)}", True
         return f"ok, {told}", False
 
     def _result(self, result: "Result") -> Iterator[str]:
@@ -277,7 +277,7 @@ class Transcript:
                 saved = f", {fold.tokens_after:,} tokens for {fold.tokens_before:,}"
             why = f": {fold.why}" if fold.why else ""
             yield self._aside(
-                f"folded by {fold.by or 'somebody'}: the model is shown {instead}{saved}{why}",
+                f"folded by {fold.by or 'hand'}: the model is shown {instead}{saved}{why}",
                 "magenta",
             )
             if self._is_full and fold.replacement is not None:

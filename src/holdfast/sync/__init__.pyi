@@ -16,6 +16,7 @@ from holdfast.consolidation.desk import Desk
 from holdfast.consolidation.files import VERSIONS_MAX
 from holdfast.consolidation.leaving import Leaving
 from holdfast.consolidation.places import Scope
+from holdfast.entries import Call
 from holdfast.entries import Entry
 from holdfast.entries import Fold
 from holdfast.errors import HoldfastError
@@ -511,6 +512,13 @@ class Peek:
 
     def log(self) -> Iterator[Stored]:
         """The entries of all branches, each once, in the order in which they were written."""
+        ...
+
+    def receipts(self, since: datetime | None=None) -> Iterator[Call]:
+        """The calls that were made in this session, on all its branches.
+
+        A session that was forked begins with receipts of another one: they are left out.
+        """
         ...
 
     def turn_at(self, position: int, branch: str | None=None) -> int:

@@ -124,7 +124,7 @@ def _notes(told: "Preview") -> Iterator[str]:
         saved = ""
         if fold.tokens_before is not None and fold.tokens_after is not None:
             saved = f", {fold.tokens_after:,} tokens for {fold.tokens_before:,}"
-        by = fold.by or "somebody"
+        by = fold.by or "hand"
         yield _cut(f"{_places(fold.first, fold.last)} {verb} by {by}{saved}")
         if fold.why:
             yield "  " + _cut(fold.why)

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from holdfast.manager import SessionManager
     from holdfast.peek import Peek, TurnRows
 
-_HEADS = ["CALLS", "IN", "CACHED", "OUT", "THOUGHT", "COST"]
+_HEADS = ["CALLS", "IN", "FROM CACHE", "TO CACHE", "OUT", "THOUGHT", "COST"]
 _EPILOG = """\b
-What no service reported is shown as ?, and a cost of which a part is not known has a +.
+What no service reported is shown as ?, and a sum of which a part is not known has a +.
+What was said in a conversation before it was forked is in the sums of the older one alone.
 Costs are in the currency of the models' prices: US dollars, unless you gave others.
 \b
 Examples:
@@ -139,7 +140,6 @@ class _One(NamedTuple):
 
 async def _of_one(peek: "Peek", branch: str, after: datetime | None) -> _One:
     from holdfast.bills import Bill, bill_of, fill_of
-    from holdfast.entries import Call
 
     turns = [
         _Turn(turn.number, _when(turn), bill_of(turn.rows), fill_of(turn.rows))
@@ -147,9 +147,8 @@ async def _of_one(peek: "Peek", branch: str, after: datetime | None) -> _One:
         if turn.number and (after is None or _when(turn) >= after)
     ]
     total = Bill()
-    async for row in peek.log():
-        if isinstance(row.entry, Call) and (after is None or row.entry.timestamp >= after):
-            total = total.plus(row.entry)
+    async for call in peek.receipts(after):
+        total = total.plus(call)
     return _One(peek, branch, turns, total)
 
 
@@ -214,19 +213,15 @@ async def _add_up(
     after: datetime | None,
 ) -> None:
     """Every receipt since, on whichever branch. What is damaged is told of, and hides no other."""
-    from holdfast.entries import Call
     from holdfast.errors import Corrupt, SessionNotFound
 
-    keys = [(await look(sessions, reference)).key] if reference else None
-    tell = app.screen.progress("conversations")
-    done = 0
-    for key in keys or []:
-        await _add(await sessions.peek(key), sums, after, Call)
-    if keys is not None:
+    if reference is not None:
+        await _add(await look(sessions, reference), sums, after)
         return
+    tell, done = app.screen.progress("conversations"), 0
     async for summary in summaries(sessions, since=after):
         try:
-            await _add(await sessions.peek(summary.key), sums, after, Call)
+            await _add(await sessions.peek(summary.key), sums, after)
         except SessionNotFound:  # removed a moment ago
             continue
         except Corrupt:
@@ -235,10 +230,9 @@ async def _add_up(
         tell(done)
 
 
-async def _add(peek: "Peek", sums: _Sums, after: datetime | None, kind: Any) -> None:
-    async for row in peek.log():
-        if isinstance(row.entry, kind) and (after is None or row.entry.timestamp >= after):
-            sums.add(peek.key, row.entry)
+async def _add(peek: "Peek", sums: _Sums, after: datetime | None) -> None:
+    async for call in peek.receipts(after):
+        sums.add(peek.key, call)
 
 
 # Bills
@@ -246,13 +240,18 @@ async def _add(peek: "Peek", sums: _Sums, after: datetime | None, kind: Any) -> 
 
 def _cells(bill: "Bill") -> list[str]:
     used = bill.usage
-    is_free = not bill.calls
+    if not bill.calls:
+        return ["0", *[""] * (len(_HEADS) - 1)]
+    read = amounts.tokens(used.cache_read)
+    if used.cache_read is not None:
+        read += f" ({amounts.share(bill.cache_share)})"
     return [
         str(bill.calls),
-        "0" if is_free else amounts.tokens(used.input) + ("+" if bill.told < bill.calls else ""),
-        "" if is_free else amounts.share(bill.cache_share),
-        "0" if is_free else amounts.tokens(used.output),
-        "" if used.reasoning is None else amounts.tokens(used.reasoning),
+        amounts.tokens(used.input) + ("+" if 0 < bill.told < bill.calls else ""),
+        read,
+        amounts.tokens(used.cache_write),
+        amounts.tokens(used.output),
+        amounts.tokens(used.reasoning),
         amounts.money(bill.cost, bill.priced, bill.calls),
     ]
 
