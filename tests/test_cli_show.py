@@ -10,6 +10,7 @@ import pytest
 import holdfast
 from cli_conversations import CUT_OFF, FORK, HOSTILE, KEY, conversations
 from holdfast import Message
+from postgres_server import server
 
 
 def test_a_conversation_is_shown_with_its_tools_folded_to_a_line(run):
@@ -65,6 +66,7 @@ def test_turns_are_chosen_by_their_numbers(run):
     assert turns("--branch", "other", "--turn", "3") == [3]
     assert run("show", KEY, "--turn", "9")[0] == 3
     assert run("show", KEY, "--turn", "x")[0] == 2
+    assert run("show", KEY, "--turn", "3-1")[2] == "error: 3-1 ends before it begins: say 1-3\n"
     assert run("show", KEY, "--turn", "1", "--last", "1")[0] == 2
 
 
@@ -235,16 +237,22 @@ def test_a_damaged_conversation_says_so_and_hides_no_other(tmp_path, run):
     assert run("tree", KEY, "--store", url)[0] == 5
 
 
-def test_all_kinds_of_stores_are_read_alike(home_of_conversations, tmp_path, run):
-    """The same conversation from nanobot's files."""
-    url = f"jsonl:{tmp_path / 'files'}"
+@pytest.mark.parametrize("kind", ["jsonl", "postgresql"])
+def test_all_kinds_of_stores_are_read_alike(home_of_conversations, tmp_path, run, kind):
+    """The same conversation from nanobot's files, and from a server."""
+    url = f"jsonl:{tmp_path / 'files'}" if kind == "jsonl" else server().database("reading")
     asyncio.run(_copied(f"sqlite:{home_of_conversations / 'data' / 'holdfast.db'}", url))
 
     for command in (["show", KEY], ["search", "invoice"], ["tree", KEY], ["usage", KEY]):
-        theirs, ours = run(*command, "--store", url), run(*command)
+        theirs, ours = run(*command, "--json", "--store", url), run(*command, "--json")
         assert theirs[0] == ours[0] == 0
         assert theirs[1] == ours[1]
+
+
+def test_a_store_in_memory_has_nothing_to_read(run):
+    """It is forgotten at the end of each command: that is said, and not that it is empty."""
     status, _, err = run("show", KEY, "--store", "memory:")
+
     assert (status, err.startswith("error: memory: is forgotten")) == (2, True)
 
 

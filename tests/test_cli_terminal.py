@@ -19,7 +19,7 @@ import unicodedata
 
 import pytest
 
-from cli_conversations import ATTACK, HOSTILE, KEY, conversations
+from cli_conversations import ATTACK, HOSTILE, KEY
 from commands import Commands
 from holdfast.cli.screen import Screen, columns, safe, wrapped
 
@@ -59,14 +59,10 @@ for arguments in json.loads(sys.argv[1]):
 """
 
 
-@pytest.fixture(scope="module")
-def commands(tmp_path_factory):
+@pytest.fixture
+def commands(home_of_conversations):
     """The program, with conversations of which one is hostile."""
-    run = Commands(tmp_path_factory.mktemp("home"))
-    (run.home / "data").mkdir()
-    asyncio.run(conversations(run.store))
-    assert run("search", "walrus").status == 0  # the index is filled
-    return run
+    return Commands(home_of_conversations)
 
 
 def steering(text):
@@ -181,26 +177,40 @@ def test_half_of_a_surrogate_pair_is_shown_and_not_written(commands):
 # Everybody's settings count
 
 
-def test_colours_come_only_where_they_are_wanted(commands):
+def test_colours_come_only_where_they_are_wanted(commands, run, monkeypatch):
     """On a terminal, unless NO_COLOR says otherwise; in a pipe, if somebody insists."""
     on = on_terminal(commands, "show", KEY)[0]
     off = on_terminal(commands, "show", KEY, NO_COLOR="1")[0]
-    dumb = on_terminal(commands, "show", KEY, TERM="dumb")[0]
-    piped = commands("show", KEY).out
 
     assert "\x1b[" in on
-    assert "\x1b[" not in off + dumb + piped
-    assert "\x1b[" in commands("show", KEY, FORCE_COLOR="1").out
-    assert "\x1b[" in commands("show", KEY, "--color", "always").out
-    assert "\x1b[" not in on_terminal(commands, "--color", "never", "show", KEY)[0]
+    assert "\x1b[" not in off + run("show", KEY)[1]
+    assert "\x1b[" in run("show", KEY, "--color", "always")[1]
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[" in run("show", KEY)[1]
+    assert "\x1b[" not in run("--color", "never", "show", KEY)[1]
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[" not in run("show", KEY)[1]
+
+
+@pytest.mark.parametrize(("term", "is_coloured"), [("xterm", True), ("dumb", False)])
+def test_a_terminal_that_knows_no_colours_is_given_none(monkeypatch, term, is_coloured):
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+
+    assert (Screen().styled("text", "red") != "text") == is_coloured
 
 
 def test_forty_columns_are_enough(commands):
     """Over ssh on a phone: no line of a conversation or a table is wider than the terminal."""
-    for arguments in (("ls", "-l"), ("show", KEY, "--full"), ("show", HOSTILE), ("usage", KEY)):
-        out = on_terminal(commands, *arguments, columns=40)[0]
+    narrow = (("ls", "-l"), ("show", KEY, "--full"), ("show", HOSTILE), ("usage", KEY))
 
-        plain = OURS.sub(lambda found: "\n" if found[0] == "\n" else "", out)
+    out, _, _ = on_terminal(commands, json.dumps(narrow), columns=40, program=("-c", ALL_OF_THEM))
+
+    for arguments, said in zip(narrow, out.split(END), strict=False):
+        plain = OURS.sub(lambda found: "\n" if found[0] == "\n" else "", said)
+        assert said
         assert max(columns(line) for line in plain.split("\n")) <= 40, arguments
 
 
@@ -220,9 +230,9 @@ def test_where_only_ascii_can_be_shown_everything_still_works(commands):
     assert "|" in plotted.out
 
 
-def test_a_pipe_that_is_closed_ends_the_program_quietly(commands):
+def test_a_pipe_that_is_closed_ends_the_program_quietly(commands, tmp_path):
     """`holdfast show REF | head -1`: no traceback, no word, and the status that shells know."""
-    url = f"sqlite:{commands.home / 'long.db'}"
+    url = f"sqlite:{tmp_path / 'long.db'}"
     asyncio.run(_long(url))
     started = subprocess.Popen(
         [sys.executable, "-m", "holdfast", "show", "long", "--store", url],
@@ -277,6 +287,21 @@ def test_a_pager_that_is_not_there_or_is_left_early_is_no_error(commands):
 
     assert "list_files" in missing[0]
     assert missing[1:] == left[1:] == ("", 0)
+
+
+# Progress
+
+
+def test_what_takes_long_tells_how_far_it_is_on_a_terminal_only(commands, tmp_path):
+    """The index is made ready in front of whoever searches; a program that reads hears nothing."""
+    url = f"sqlite:{tmp_path / 'unsearched.db'}"
+    asyncio.run(_long(url))
+
+    out, err, status = on_terminal(commands, "search", "nothing", "--store", url)
+
+    assert (out, status) == ("", 1)
+    assert "making ready to search: 100 of 100" in err
+    assert "\r" not in commands("search", "nothing", "--store", url).err
 
 
 # In detail

@@ -123,9 +123,12 @@ def _range(text: str | None) -> tuple[int, int | None]:
     found = _RANGE.match(text)
     if found is None or not (found[1] or found[3]):
         raise Failure(f"{text!r} are no turns: say 3, 3-5, 3- or -5", USAGE)
+    first, end = int(found[1] or 0), int(found[3]) if found[3] else None
     if not found[2]:
-        return int(found[1]), int(found[1])
-    return int(found[1] or 0), int(found[3]) if found[3] else None
+        return first, first
+    if end is not None and end < first:
+        raise Failure(f"{text} ends before it begins: say {end}-{first}", USAGE)
+    return first, end
 
 
 async def _chosen(
