@@ -4,13 +4,16 @@ import asyncio
 import json
 import os
 import sqlite3
+from datetime import timedelta
 
 import pytest
 
 import holdfast
 from cli_conversations import CUT_OFF, FORK, HOSTILE, KEY, conversations
 from holdfast import Message
+from holdfast.steps import drafts
 from postgres_server import server
+from sessions_for_tests import asks, call
 
 
 def test_a_conversation_is_shown_with_its_tools_folded_to_a_line(run):
@@ -148,7 +151,6 @@ async def _marks(url):
     from holdfast import codec
     from holdfast.entries import Mark
     from holdfast.parts import Image, Opaque
-    from sessions_for_tests import asks, call
 
     left = codec.record(Message.user("Never mind.")).decode()
     async with holdfast.open(url) as sessions:
@@ -169,6 +171,56 @@ async def _marks(url):
         )
         record = await sessions._tenant.load("marks")
         await sessions._tenant.erase(record.id, [1])
+
+
+def test_ids_of_calls_that_are_counted_anew_in_each_answer_are_told_apart(run, tmp_path):
+    """Each call is shown with its own result, and a late one stands by itself."""
+    url = f"sqlite:{tmp_path / 'ids.db'}"
+    asyncio.run(_counted_anew(url))
+
+    lines = run("show", "ids", "--store", url)[1].splitlines()
+
+    assert "  ▸ look at=1 → ok, 3 bytes" in lines
+    assert "  ▸ look at=2 → ok, 4 bytes" in lines
+    assert "  ▸ result of look: again (5 bytes)" in lines
+
+
+async def _counted_anew(url):
+    async with holdfast.open(url) as sessions:
+        session = await sessions.get_or_create("ids")
+        await session.append(
+            Message.user("Look."),
+            asks(call("call_0", "look", at=1)),
+            Message.tool("one", "call_0"),
+            asks(call("call_0", "look", at=2)),
+            Message.tool("four", "call_0"),
+            Message.tool("again", "call_0", name="look"),
+        )
+
+
+def test_an_answer_that_is_stored_by_now_is_not_shown_twice(run, tmp_path):
+    """A turn that was cut off between its answer and its end: the draft has the answer too."""
+    url = f"sqlite:{tmp_path / 'twice.db'}"
+    asyncio.run(_stored_by_now(url))
+
+    _, out, _ = run("show", "twice", "--store", url)
+
+    assert out.count("Once upon a time") == 1
+    assert out.count("Tell me a story.") == 1
+    assert "[the turn was cut off" in out
+    assert json.loads(run("show", "twice", "--json", "--store", url)[1])["draft"]["partial"] == ""
+
+
+async def _stored_by_now(url):
+    async with holdfast.open(url) as sessions:
+        session = await sessions.get_or_create("twice")
+        said = Message.user("Tell me a story.")
+        draft = drafts.written(said, "main")
+        lease = await session._tenant.begin(session.id, "gone", timedelta(seconds=60), draft)
+        await session._tenant.journal(lease, '[["at", 0], ["t", "Once upon a time"]]')
+        answer = Message.assistant("Once upon a time")
+        await session._tenant.append(session.id, [said, answer], lease=lease)
+        await session._tenant.release(lease)
 
 
 def test_only_the_end_is_read_where_only_the_end_is_shown(tmp_path, run, monkeypatch):

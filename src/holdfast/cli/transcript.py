@@ -5,9 +5,9 @@ a line, whatever is in it.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from holdfast.cli import amounts
 from holdfast.cli.screen import Screen, cut, one_line, safe, wrapped
@@ -39,13 +39,44 @@ _ENDED = {
 }
 
 
-class _Answers(NamedTuple):
-    """What is known of the calls of a turn, by their ids."""
+_Place = tuple[str, str]  # the id of the message that makes a call, and that of the call
 
-    results: dict[str, "Result"]
-    took: dict[str, float]
-    unknown: set[str]
-    started: dict[str, datetime]
+
+class _Answers:
+    """What is known of the calls of a turn. Some models count their ids anew in every answer."""
+
+    def __init__(self, rows: Sequence["Stored"]) -> None:
+        from holdfast.entries import Mark
+        from holdfast.messages import Message
+
+        self.results: dict[_Place, Result] = {}
+        self.took: dict[_Place, float] = {}
+        self.unknown: set[_Place] = set()
+        self.started: dict[_Place, datetime] = {}
+        self.is_shown_there: set[str] = set()  # ids of messages that hold nothing but such results
+        self._callers: dict[str, str] = {}
+        for row in rows:
+            if isinstance(row.entry, Message):
+                self._hear(row.entry)
+            elif isinstance(row.entry, Mark) and row.entry.about in self._callers:
+                place = (self._callers[row.entry.about], row.entry.about)
+                if row.entry.what == "started":
+                    self.started[place] = row.entry.timestamp
+                elif row.entry.what == "unknown":
+                    self.unknown.add(place)
+
+    def _hear(self, said: "Message") -> None:
+        self._callers.update(dict.fromkeys([call.id for call in said.calls], said.id))
+        for result in said.results:
+            id = result.call_id or ""
+            place = (self._callers.get(id, ""), id)
+            if id not in self._callers or place in self.results:
+                continue
+            self.results[place] = result
+            if place in self.started:
+                self.took[place] = (said.timestamp - self.started[place]).total_seconds()
+            if said.tool_call_id == id:
+                self.is_shown_there.add(said.id)
 
 
 class Transcript:
@@ -69,13 +100,13 @@ class Transcript:
         from holdfast.entries import Mark, UnknownEntry
         from holdfast.messages import Message
 
-        answers = _answers(turn.rows)
+        answers = _Answers(turn.rows)
         hidden = self._hidden(turn.rows)
         for row in turn.rows:
             entry = row.entry
             if type(entry) is Message:
                 yield from self._folds_at(row.seq)
-                if self._is_shown_with_its_call(entry, turn.rows, answers):
+                if entry.id in answers.is_shown_there:
                     continue
                 number = turn.number if entry.starts_turn else None
                 yield from self._message(entry, row, number, answers, row.seq in hidden)
@@ -87,9 +118,9 @@ class Transcript:
                 yield self._aside(f"message {row.position} was erased")
             self._branch = row.branch
 
-    def draft(self, draft: "Draft", seen: Iterable[str]) -> Iterator[str]:
-        """A turn that is not in the log yet, or not whole."""
-        if draft.message.id not in set(seen):
+    def draft(self, draft: "Draft", rows: Sequence["Stored"]) -> Iterator[str]:
+        """A turn that is not in the log yet, or not whole; the last one there is has these rows."""
+        if all(getattr(row.entry, "id", None) != draft.message.id for row in rows):
             yield self._head("user", draft.message.timestamp, [])
             yield from self._text(draft.text)
             yield ""
@@ -151,13 +182,13 @@ class Transcript:
             for part in said.content:
                 if isinstance(part, CallRef):
                     if (call := waiting.pop(part.id, None)) is not None:
-                        yield from self._call(call, answers)
+                        yield from self._call((said.id, call.id), call, answers)
                 else:
                     yield from self._part(part)
         elif said.content:
             yield from self._text(said.content)
         for call in waiting.values():
-            yield from self._call(call, answers)
+            yield from self._call((said.id, call.id), call, answers)
 
     def _part(self, part: "Part") -> Iterator[str]:
         from holdfast.parts import Media, Opaque, Text, Thinking
@@ -200,26 +231,26 @@ class Transcript:
 
     # Tools
 
-    def _call(self, call: "ToolCall", answers: _Answers) -> Iterator[str]:
+    def _call(self, place: _Place, call: "ToolCall", answers: _Answers) -> Iterator[str]:
         arrow = self._screen.sign("→", "->")
-        outcome, is_error = self._outcome(call, answers)
+        outcome, is_error = self._outcome(place, answers)
         room = max(10, self._width - 6 - len(call.name) - len(outcome))
         shown = f"{call.name} {one_line(_arguments(call.arguments), min(room, _LONG))}".rstrip()
         yield self._folded(f"{shown} {arrow} {outcome}", "red" if is_error else "yellow")
         if self._is_full:
             yield from self._text(_pretty(call.arguments), "dim")
-            if (result := answers.results.get(call.id)) is not None:
+            if (result := answers.results.get(place)) is not None:
                 yield self._folded(f"{call.name} {arrow}")
                 yield from self._text(_text_of(result))
 
-    def _outcome(self, call: "ToolCall", answers: _Answers) -> tuple[str, bool]:
-        result = answers.results.get(call.id)
-        if call.id in answers.unknown:
+    def _outcome(self, place: _Place, answers: _Answers) -> tuple[str, bool]:
+        result = answers.results.get(place)
+        if place in answers.unknown:
             return "outcome unknown", True
         if result is None:
-            return ("started, no result" if call.id in answers.started else "no result"), True
+            return ("started, no result" if place in answers.started else "no result"), True
         text = _text_of(result)
-        took = answers.took.get(call.id)
+        took = answers.took.get(place)
         told = amounts.size(text) + ("" if took is None or took < 0.1 else f", {took:.1f} s")
         if result.is_error:
             return f"failed: {one_line(text.removeprefix('error: '), 40)}", True
@@ -236,18 +267,6 @@ class Transcript:
             room = max(10, min(_LONG, self._width - 30 - len(name)))
             told = f"{one_line(text, room)} ({amounts.size(text)})"
             yield self._folded(f"result of {name}: {told}", *(("red",) if result.is_error else ()))
-
-    def _is_shown_with_its_call(
-        self, said: "Message", rows: Sequence["Stored"], answers: _Answers
-    ) -> bool:
-        results = said.results
-        if not results or not said.tool_call_id:
-            return False
-        called = {call.id for row in rows for call in getattr(row.entry, "tool_calls", ())}
-        return all(
-            each.call_id in called and answers.results.get(each.call_id or "") == each
-            for each in results
-        )
 
     # Folds and marks
 
@@ -308,26 +327,6 @@ class Transcript:
         told = f"[{one_line(text, 4 * self._width)}]"
         lines = wrapped(told, self._width) if self._screen.is_terminal else [told]
         return "\n".join(self._screen.styled(line, *(styles or ("dim",))) for line in lines)
-
-
-def _answers(rows: Sequence["Stored"]) -> _Answers:
-    from holdfast.entries import Mark
-    from holdfast.messages import Message
-
-    answers = _Answers({}, {}, set(), {})
-    for row in rows:
-        entry = row.entry
-        if isinstance(entry, Message):
-            for result in entry.results:
-                id = result.call_id or ""
-                answers.results.setdefault(id, result)
-                if id in answers.started:
-                    answers.took[id] = (entry.timestamp - answers.started[id]).total_seconds()
-        elif isinstance(entry, Mark) and entry.what == "started" and entry.about:
-            answers.started[entry.about] = entry.timestamp
-        elif isinstance(entry, Mark) and entry.what == "unknown" and entry.about:
-            answers.unknown.add(entry.about)
-    return answers
 
 
 def _arguments(text: str) -> str:

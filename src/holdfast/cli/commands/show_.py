@@ -71,18 +71,18 @@ async def _print(
     *,
     is_full: bool,
 ) -> None:
-    from holdfast.messages import Message
+    from holdfast.steps.leftovers import unstored
 
     transcript = Transcript(screen, await peek.folds(branch), is_full=is_full)
-    seen: set[str] = set()
+    rows: tuple[Stored, ...] = ()
     is_anything = False
     async for turn in _chosen(peek, branch, *chosen):
         transcript.print(turn)
-        seen = {row.entry.id for row in turn.rows if isinstance(row.entry, Message)}
+        rows = turn.rows
         is_anything = True
     first, end, _ = chosen
     if (draft := peek.draft) is not None and draft.branch == branch and end is None:
-        for line in transcript.draft(draft, seen):
+        for line in transcript.draft(unstored(draft, rows), rows):
             screen.print(line)
     elif not is_anything:
         screen.note("nothing was said there" if first or end is not None else "nothing said yet")
@@ -159,9 +159,12 @@ def plain(
     """The conversation as JSON; docs/cli-reading.md says what is what."""
     from holdfast.entries import Mark
     from holdfast.messages import Message
+    from holdfast.steps.leftovers import unstored
     from holdfast.window.view import covered
 
     record, draft = peek.record, peek.draft
+    if draft is not None and turns:
+        draft = unstored(draft, turns[-1].rows)
     rows = [(turn.number, row) for turn in turns for row in turn.rows]
     hidden = set(covered([row.seq for _, row in rows if row.kind == "message"], folds))
     return {
