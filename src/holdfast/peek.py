@@ -24,7 +24,8 @@ from holdfast.stores.values import Branch, Record, Stored
 from holdfast.window.view import in_force
 
 _Timed: Any = (Message, Fold, Call, Mark)
-_PAGE = 500  # messages, or entries, that are read at a time
+_PAGE = 500  # messages that are read at a time
+_LOG_PAGE = 200  # entries; few enough that a store on disk hands them to no thread
 
 
 class TurnRows(NamedTuple):
@@ -129,13 +130,13 @@ class Peek:
     async def log(self) -> AsyncIterator[Stored]:
         """The entries of all branches, each once, in the order in which they were written."""
         after = 0
-        while True:
-            part = await self._tenant.export(self.record.id, after, _PAGE)
+        is_whole = False
+        while not is_whole:
+            part = await self._tenant.export(self.record.id, after, _LOG_PAGE)
             for row in part.entries:
                 yield row
-            if not part.entries:
-                return
-            after = part.entries[-1].seq
+            after = part.entries[-1].seq if part.entries else part.record.seq
+            is_whole = after >= part.record.seq
 
     async def receipts(self, since: datetime | None = None) -> AsyncIterator[Call]:
         """The calls that were made in this session, on all its branches.
