@@ -267,8 +267,8 @@ def test_a_damaged_conversation_says_so_and_hides_no_other(tmp_path, run):
     with sqlite3.connect(path) as db:
         (number,) = db.execute("SELECT number FROM sessions WHERE key = ?", (KEY,)).fetchone()
         db.execute(
-            "UPDATE entries SET payload = replace(CAST(payload AS TEXT), 'Three.', 'Seven.') "
-            "WHERE session = ?",
+            "UPDATE entries SET payload = replace(replace(CAST(payload AS TEXT), "
+            "'Three.', 'Seven.'), 'in March', 'in April') WHERE session = ?",
             (number,),
         )
     url = f"sqlite:{path}"
@@ -286,6 +286,9 @@ def test_a_damaged_conversation_says_so_and_hides_no_other(tmp_path, run):
     assert summed["damaged"] == [KEY]
     assert summed["rows"] == []
     assert run("usage", KEY, "--store", url)[0] == 5
+    status, _, err = run("search", "invoice", "--store", url)
+    assert (status, err.endswith("or search another conversation with -s\n")) == (5, True)
+    assert run("search", "walrus", "--store", url)[0] == 0
     assert run("tree", KEY, "--store", url)[0] == 5
 
 

@@ -21,7 +21,7 @@ from holdfast.providers.fields import encode
 from holdfast.settings import Settings
 from holdfast.steps.targets import Target
 from holdfast.steps.windows import Windows
-from holdfast.window.budget import Room
+from holdfast.window.budget import Budget, Room
 from holdfast.window.ledger import Ledger
 from holdfast.window.plan import Plan
 from holdfast.window.view import Item
@@ -53,6 +53,7 @@ class Preview(NamedTuple):
     pieces         its messages, with their tokens
     measured       of `window.used`, so many are known from what was reported
     room           tokens of the model's window: all, kept for the answer, left for the request
+    budget         how the window is filled: from which share of `room.prompt` on it is folded
     plan           what would be folded before it is sent. Folds that need a summary are not yet in
                    `window`: somebody has to write it first
     output         how long the answer may be; None is as long as the model can
@@ -65,6 +66,7 @@ class Preview(NamedTuple):
     pieces: tuple[Piece, ...]
     measured: int
     room: Room
+    budget: Budget
     plan: Plan
     output: int | None
     provider: Provider
@@ -112,6 +114,7 @@ def preview(
         pieces=tuple(pieces),
         measured=windows.estimate(view).reported,
         room=windows.room,
+        budget=windows.budget,
         plan=plan,
         output=shown.output,
         provider=target.provider,

@@ -57,7 +57,7 @@ class Windows:
         self._target = target
         self._system = system
         self._tools = tuple(tools)
-        self._budget = budget
+        self.budget = budget
         self._policy = policy
         self._folded_system = folded
         self.base = target.base(system, self._tools)
@@ -76,7 +76,7 @@ class Windows:
     @property
     def room(self) -> Room:
         """Tokens of the model's window: all, for the answer, for the request."""
-        return self._target.room(self._budget)
+        return self._target.room(self.budget)
 
     def view(self, pending: Sequence[Message] = ()) -> View:
         """The log with its folds, and what is about to be appended."""
@@ -92,7 +92,7 @@ class Windows:
             margin=estimate.margin,
             base=int(self.base.all * scale),
             scale=scale,
-            budget=self._budget,
+            budget=self.budget,
             trigger=trigger,
             prices=self._target.prices,
             cache_ttl_s=self._target.model.cache_ttl_s,

@@ -27,7 +27,7 @@ Examples:
 
 
 @make("context", epilog=_EPILOG)
-@click.argument("reference", metavar="REF", default="@")
+@click.argument("reference", metavar="[REF]", default="@")
 @click.option("-m", "--model", metavar="MODEL", help="For this model: vendor:model")
 @click.option("--request", "is_request", is_flag=True, help="The body of the request, as JSON")
 @click.option("--json", "is_json", is_flag=True, help="For programs")
@@ -84,9 +84,14 @@ def _lines(screen: Screen, session: "Session", told: "Preview") -> Iterator[str]
         parts.append(f"perhaps {window.margin:,} more")
     share = amounts.share(window.used / window.limit if window.limit else None)
     yield f"{window.used:>10,}  in all{dot}{dot.join(parts)}"
+    yield f"{_fold_from(told):>10,}  from here on it is folded, by its budget"
     yield f"{window.limit:>10,}  may be in a request{dot}{share} is used"
     yield f"{room.context:>10,}  the window{dot}{room.reserve:,} kept for the answer"
     yield from _notes(told)
+
+
+def _fold_from(told: "Preview") -> int:
+    return int(told.room.prompt * told.budget.start)
 
 
 def _row(screen: Screen, tokens: int, is_measured: bool, what: str, text: str) -> str:
@@ -151,6 +156,7 @@ def _plain(session: "Session", told: "Preview") -> dict[str, Any]:
         "model": told.model,
         "context": told.room.context,
         "reserve": told.room.reserve,
+        "fold_from": _fold_from(told),
         "limit": window.limit,
         "used": window.used,
         "measured": told.measured,

@@ -7,7 +7,7 @@ import click
 from holdfast.cli import times
 from holdfast.cli.app import App, NoStore
 from holdfast.cli.command import command as make
-from holdfast.cli.failures import FAILED, USAGE, Failure
+from holdfast.cli.failures import DAMAGED, FAILED, USAGE, Failure
 from holdfast.cli.passages import passage, shown
 from holdfast.cli.references import find_key
 from holdfast.cli.screen import Screen, one_line
@@ -15,7 +15,7 @@ from holdfast.cli.screen import Screen, one_line
 if TYPE_CHECKING:
     from holdfast.manager import SessionManager
     from holdfast.messages import Message
-    from holdfast.stores.values import Found
+    from holdfast.stores.values import Found, Page
 
 _JSON_WIDTH = 200
 _EPILOG = """\b
@@ -54,7 +54,7 @@ async def command(
         async with app.sessions() as sessions:
             key = None if reference is None else await find_key(sessions, reference)
             await sessions.index(on_progress=app.screen.progress("making ready to search"))
-            found = await sessions.search(wanted, key=key, limit=limit, page=page)
+            found = await _search(sessions, wanted, key, limit, page)
             next_page = found.next
             hits = [await _hit(sessions, each) for each in found.items]
     except NoStore:
@@ -72,6 +72,18 @@ async def command(
     elif not hits:
         app.screen.note("nothing was found: whole words count, and all of them")
     return 0 if hits else FAILED
+
+
+async def _search(
+    sessions: "SessionManager", wanted: str, key: str | None, limit: int, page: str | None
+) -> "Page[Found]":
+    from holdfast.errors import Corrupt
+
+    try:
+        return await sessions.search(wanted, key=key, limit=limit, page=page)
+    except Corrupt as error:  # of one that was found, all of which a page has to show
+        others = "" if key else ", or search another conversation with -s"
+        raise Failure(f"{error}{others}", DAMAGED) from error
 
 
 class _Hit(NamedTuple):

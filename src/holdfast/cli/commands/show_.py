@@ -30,7 +30,7 @@ Examples:
 
 
 @make("show", epilog=_EPILOG)
-@click.argument("reference", metavar="REF", default="@")
+@click.argument("reference", metavar="[REF]", default="@")
 @click.option("--turn", "turns", metavar="N", help="Only these turns: 3, 3-5, 3-, -5")
 @click.option("--last", metavar="N", type=click.IntRange(1), help="Only the last N turns")
 @click.option("--branch", metavar="NAME", help="Another branch than the one in use")

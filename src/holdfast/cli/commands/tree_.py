@@ -24,7 +24,7 @@ Examples:
 
 
 @make("tree", epilog=_EPILOG)
-@click.argument("reference", metavar="REF", default="@")
+@click.argument("reference", metavar="[REF]", default="@")
 @click.option(
     "--all", "is_all", is_flag=True, help="Look through all conversations for those made from it"
 )
