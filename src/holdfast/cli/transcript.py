@@ -4,12 +4,12 @@ What was said is indented, and stands under a line that says who said it: no tex
 a line, whatever is in it.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from holdfast.cli import amounts
+from holdfast.cli.calls import Calls, Place, in_line, pretty, text_of
 from holdfast.cli.screen import Screen, cut, one_line, safe, wrapped
 
 if TYPE_CHECKING:
@@ -39,46 +39,6 @@ _ENDED = {
 }
 
 
-_Place = tuple[str, str]  # the id of the message that makes a call, and that of the call
-
-
-class _Answers:
-    """What is known of the calls of a turn. Some models count their ids anew in every answer."""
-
-    def __init__(self, rows: Sequence["Stored"]) -> None:
-        from holdfast.entries import Mark
-        from holdfast.messages import Message
-
-        self.results: dict[_Place, Result] = {}
-        self.took: dict[_Place, float] = {}
-        self.unknown: set[_Place] = set()
-        self.started: dict[_Place, datetime] = {}
-        self.is_shown_there: set[str] = set()  # ids of messages that hold nothing but such results
-        self._callers: dict[str, str] = {}
-        for row in rows:
-            if isinstance(row.entry, Message):
-                self._hear(row.entry)
-            elif isinstance(row.entry, Mark) and row.entry.about in self._callers:
-                place = (self._callers[row.entry.about], row.entry.about)
-                if row.entry.what == "started":
-                    self.started[place] = row.entry.timestamp
-                elif row.entry.what == "unknown":
-                    self.unknown.add(place)
-
-    def _hear(self, said: "Message") -> None:
-        self._callers.update(dict.fromkeys([call.id for call in said.calls], said.id))
-        for result in said.results:
-            id = result.call_id or ""
-            place = (self._callers.get(id, ""), id)
-            if id not in self._callers or place in self.results:
-                continue
-            self.results[place] = result
-            if place in self.started:
-                self.took[place] = (said.timestamp - self.started[place]).total_seconds()
-            if said.tool_call_id == id:
-                self.is_shown_there.add(said.id)
-
-
 class Transcript:
     """Makes lines of the turns of one branch."""
 
@@ -100,16 +60,16 @@ class Transcript:
         from holdfast.entries import Mark, UnknownEntry
         from holdfast.messages import Message
 
-        answers = _Answers(turn.rows)
+        calls = Calls(turn.rows)
         hidden = self._hidden(turn.rows)
         for row in turn.rows:
             entry = row.entry
             if type(entry) is Message:
                 yield from self._folds_at(row.seq)
-                if entry.id in answers.is_shown_there:
+                if entry.id in calls.is_shown_there:
                     continue
                 number = turn.number if entry.starts_turn else None
-                yield from self._message(entry, row, number, answers, row.seq in hidden)
+                yield from self._message(entry, row, number, calls, row.seq in hidden)
             elif type(entry) is Mark and (entry.what != "branched" or self._is_new(row.branch)):
                 yield from self._mark(entry)
             elif type(entry) is UnknownEntry:
@@ -139,7 +99,7 @@ class Transcript:
     # Messages
 
     def _message(
-        self, said: "Message", row: "Stored", turn: int | None, answers: _Answers, is_hidden: bool
+        self, said: "Message", row: "Stored", turn: int | None, calls: Calls, is_hidden: bool
     ) -> Iterator[str]:
         told = [each for each in (said.author, said.name, said.model) if each]
         if said.synthetic:
@@ -153,7 +113,7 @@ class Transcript:
         elif said.starts_turn:
             told.append(f"message {row.position}")
         yield self._head(str(said.role), said.timestamp, told)
-        yield from self._content(said, answers)
+        yield from self._content(said, calls)
         yield ""
 
     def _head(self, role: str, when: datetime | None, told: Sequence[str]) -> str:
@@ -171,7 +131,7 @@ class Transcript:
         day, self._day = self._day, f"{here:%Y-%m-%d}"
         return f"{here:%H:%M:%S}" if day == self._day else f"{here:%Y-%m-%d %H:%M:%S}"
 
-    def _content(self, said: "Message", answers: _Answers) -> Iterator[str]:
+    def _content(self, said: "Message", calls: Calls) -> Iterator[str]:
         from holdfast.parts import CallRef
 
         waiting = {call.id: call for call in said.calls}
@@ -182,13 +142,13 @@ class Transcript:
             for part in said.content:
                 if isinstance(part, CallRef):
                     if (call := waiting.pop(part.id, None)) is not None:
-                        yield from self._call((said.id, call.id), call, answers)
+                        yield from self._call((said.id, call.id), call, calls)
                 else:
                     yield from self._part(part)
         elif said.content:
             yield from self._text(said.content)
         for call in waiting.values():
-            yield from self._call((said.id, call.id), call, answers)
+            yield from self._call((said.id, call.id), call, calls)
 
     def _part(self, part: "Part") -> Iterator[str]:
         from holdfast.parts import Media, Opaque, Text, Thinking
@@ -231,26 +191,26 @@ class Transcript:
 
     # Tools
 
-    def _call(self, place: _Place, call: "ToolCall", answers: _Answers) -> Iterator[str]:
+    def _call(self, place: Place, call: "ToolCall", calls: Calls) -> Iterator[str]:
         arrow = self._screen.sign("→", "->")
-        outcome, is_error = self._outcome(place, answers)
+        outcome, is_error = self._outcome(place, calls)
         room = max(10, self._width - 6 - len(call.name) - len(outcome))
-        shown = f"{call.name} {one_line(_arguments(call.arguments), min(room, _LONG))}".rstrip()
+        shown = f"{call.name} {one_line(in_line(call.arguments), min(room, _LONG))}".rstrip()
         yield self._folded(f"{shown} {arrow} {outcome}", "red" if is_error else "yellow")
         if self._is_full:
-            yield from self._text(_pretty(call.arguments), "dim")
-            if (result := answers.results.get(place)) is not None:
+            yield from self._text(pretty(call.arguments), "dim")
+            if (result := calls.results.get(place)) is not None:
                 yield self._folded(f"{call.name} {arrow}")
-                yield from self._text(_text_of(result))
+                yield from self._text(text_of(result))
 
-    def _outcome(self, place: _Place, answers: _Answers) -> tuple[str, bool]:
-        result = answers.results.get(place)
-        if place in answers.unknown:
+    def _outcome(self, place: Place, calls: Calls) -> tuple[str, bool]:
+        result = calls.results.get(place)
+        if place in calls.unknown:
             return "outcome unknown", True
         if result is None:
-            return ("started, no result" if place in answers.started else "no result"), True
-        text = _text_of(result)
-        took = answers.took.get(place)
+            return ("started, no result" if place in calls.started else "no result"), True
+        text = text_of(result)
+        took = calls.took.get(place)
         told = amounts.size(text) + ("" if took is None or took < 0.1 else f", {took:.1f} s")
         if result.is_error:
             return f"failed: {one_line(text.removeprefix('error: '), 40)}", True
@@ -258,7 +218,7 @@ class Transcript:
 
     def _result(self, result: "Result") -> Iterator[str]:
         """One that stands apart from its call."""
-        text = _text_of(result)
+        text = text_of(result)
         name = result.name or "a tool"
         if self._is_full:
             yield self._folded(f"result of {name}:")
@@ -327,33 +287,3 @@ class Transcript:
         told = f"[{one_line(text, 4 * self._width)}]"
         lines = wrapped(told, self._width) if self._screen.is_terminal else [told]
         return "\n".join(self._screen.styled(line, *(styles or ("dim",))) for line in lines)
-
-
-def _arguments(text: str) -> str:
-    """The arguments of a call in one line: path="src" depth=2."""
-    try:
-        found: Any = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    if not isinstance(found, dict):
-        return text
-    return " ".join(f"{n}={json.dumps(v, ensure_ascii=False)}" for n, v in found.items())
-
-
-def _pretty(text: str) -> str:
-    try:
-        return json.dumps(json.loads(text), ensure_ascii=False, indent=2)
-    except (ValueError, RecursionError):
-        return text
-
-
-def _text_of(result: "Result") -> str:
-    from holdfast.parts import Text
-
-    content = result.content
-    if not isinstance(content, tuple):
-        return content or ""
-    return "\n".join(
-        part.text if isinstance(part, Text) else f"[{type(part).__name__.lower()}]"
-        for part in content
-    )

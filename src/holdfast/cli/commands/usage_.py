@@ -1,6 +1,5 @@
 """`holdfast usage`: tokens, cost, and how full the window was."""
 
-from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,14 +13,13 @@ from holdfast.cli.listing import summaries
 from holdfast.cli.plot import plot
 from holdfast.cli.references import look
 from holdfast.cli.screen import Screen, one_line
+from holdfast.cli.sums import HEADS, Sums, cells_of, plain_bill
 
 if TYPE_CHECKING:
     from holdfast.bills import Bill, Fill
-    from holdfast.entries import Call
     from holdfast.manager import SessionManager
     from holdfast.peek import Peek, TurnRows
 
-_HEADS = ["CALLS", "IN", "FROM CACHE", "TO CACHE", "OUT", "THOUGHT", "COST"]
 _EPILOG = """\b
 What no service reported is shown as ?, and a sum of which a part is not known has a +.
 What was said in a conversation before it was forked is in the sums of the older one alone.
@@ -68,7 +66,7 @@ async def command(
             with app.screen.paged(is_wanted=not no_pager):
                 told.print(app.screen, is_plotted=not no_plot)
         return
-    sums = _Sums(by)
+    sums = Sums(by)
     try:
         async with app.sessions() as sessions:
             await _add_up(app, sessions, reference, sums, after)
@@ -98,13 +96,13 @@ class _Turn(NamedTuple):
         folds = f", folded {self.fill.folds} times" if self.fill.folds > 1 else ", folded"
         folds = folds if self.fill.folds else ""
         when = "" if self.when is None else times.shown(self.when)
-        return [str(self.number), when, *_cells(self.bill), tokens + folds]
+        return [str(self.number), when, *cells_of(self.bill), tokens + folds]
 
     def plain(self) -> dict[str, Any]:
         return {
             "turn": self.number,
             "timestamp": None if self.when is None else times.plain(self.when),
-            **_bill_plain(self.bill),
+            **plain_bill(self.bill),
             "fill": self.fill._asdict(),
         }
 
@@ -124,13 +122,13 @@ class _One(NamedTuple):
             "id": record.id,
             "branch": self.branch,
             "turns": [turn.plain() for turn in self.turns],
-            "total": _bill_plain(self.total),
+            "total": plain_bill(self.total),
         }
 
     def print(self, screen: Screen, *, is_plotted: bool) -> None:
         rows = [turn.cells() for turn in self.turns]
-        rows.append(["", "in all", *_cells(self.total), ""])
-        screen.table(rows, ["TURN", "WHEN", *_HEADS, "WINDOW"])
+        rows.append(["", "in all", *cells_of(self.total), ""])
+        screen.table(rows, ["TURN", "WHEN", *HEADS, "WINDOW"])
         if is_plotted:
             width = min(screen.width, 100)
             lines = list(plot(screen, [(turn.number, turn.fill) for turn in self.turns], width))
@@ -161,55 +159,11 @@ def _when(turn: "TurnRows") -> datetime:
 # Many of them
 
 
-class _Sums:
-    """Calls, added up by what they have in common."""
-
-    def __init__(self, by: str) -> None:
-        self._by = by
-        self._bills: dict[str, Bill] = {}
-        self.damaged: list[str] = []
-
-    def add(self, key: str, call: "Call") -> None:
-        from holdfast.bills import Bill
-
-        of = {"model": call.model, "session": key}.get(self._by)
-        name = f"{call.timestamp.astimezone():%Y-%m-%d}" if of is None else of
-        self._bills[name] = self._bills.get(name, Bill()).plus(call)
-
-    @property
-    def _rows(self) -> Iterable[tuple[str, "Bill"]]:
-        """Days in their order; models and sessions with what cost most, then most tokens, first."""
-        if self._by == "day":
-            return sorted(self._bills.items())
-        return sorted(
-            self._bills.items(),
-            key=lambda each: (-(each[1].cost or 0), -(each[1].usage.total or 0), each[0]),
-        )
-
-    @property
-    def _total(self) -> "Bill":
-        from holdfast.bills import Bill
-
-        return sum(self._bills.values(), Bill())
-
-    def plain(self) -> dict[str, Any]:
-        return {
-            "by": self._by,
-            "rows": [{self._by: name, **_bill_plain(bill)} for name, bill in self._rows],
-            "total": _bill_plain(self._total),
-            "damaged": self.damaged,
-        }
-
-    def print(self, screen: Screen) -> None:
-        rows = [[*_cells(bill), one_line(name, 200)] for name, bill in self._rows]
-        screen.table([*rows, [*_cells(self._total), "in all"]], [*_HEADS, self._by.upper()])
-
-
 async def _add_up(
     app: App,
     sessions: "SessionManager",
     reference: str | None,
-    sums: _Sums,
+    sums: Sums,
     after: datetime | None,
 ) -> None:
     """Every receipt since, on whichever branch. What is damaged is told of, and hides no other."""
@@ -230,43 +184,6 @@ async def _add_up(
         tell(done)
 
 
-async def _add(peek: "Peek", sums: _Sums, after: datetime | None) -> None:
+async def _add(peek: "Peek", sums: Sums, after: datetime | None) -> None:
     async for call in peek.receipts(after):
         sums.add(peek.key, call)
-
-
-# Bills
-
-
-def _cells(bill: "Bill") -> list[str]:
-    used = bill.usage
-    if not bill.calls:
-        return ["0", *[""] * (len(_HEADS) - 1)]
-    read = amounts.tokens(used.cache_read)
-    if used.cache_read is not None:
-        read += f" ({amounts.share(bill.cache_share)})"
-    return [
-        str(bill.calls),
-        amounts.tokens(used.input) + ("+" if 0 < bill.told < bill.calls else ""),
-        read,
-        amounts.tokens(used.cache_write),
-        amounts.tokens(used.output),
-        amounts.tokens(used.reasoning),
-        amounts.money(bill.cost, bill.priced, bill.calls),
-    ]
-
-
-def _bill_plain(bill: "Bill") -> dict[str, Any]:
-    used = bill.usage
-    return {
-        "calls": bill.calls,
-        "input": used.input,
-        "output": used.output,
-        "cache_read": used.cache_read,
-        "cache_write": used.cache_write,
-        "reasoning": used.reasoning,
-        "cache_share": bill.cache_share,
-        "cost": None if bill.cost is None else str(bill.cost),
-        "calls_with_tokens": bill.told,
-        "calls_with_cost": bill.priced,
-    }
