@@ -25,10 +25,12 @@ async def find_key(sessions: "SessionManager", reference: str) -> str:
     """The key of the conversation that is meant, or Failure."""
     if latest := _LATEST.match(reference):
         return await _latest(sessions, int(latest[1] or 0))
-    from holdfast.errors import InvalidInput, SessionNotFound
+    from holdfast.errors import Corrupt, InvalidInput, SessionNotFound
 
     try:
         return (await sessions.peek(reference)).key
+    except Corrupt:  # it is there, whatever can be done with it
+        return reference
     except (SessionNotFound, InvalidInput):
         return await _beginning(sessions, reference)
 

@@ -93,6 +93,16 @@ def cut(text: str, width: int) -> str:
     return "".join(kept).rstrip() + "…"
 
 
+_open_line: set[TextIO] = set()  # stderr, while a line of progress stands there
+
+
+def end_line() -> None:
+    """End the line of progress, if there is one, before anything else is said on stderr."""
+    if _open_line:
+        _open_line.clear()
+        print(file=sys.stderr, flush=True)
+
+
 class Screen:
     """Where a command prints: data to stdout, everything else to stderr."""
 
@@ -100,7 +110,6 @@ class Screen:
         self.is_terminal = _is_terminal(sys.stdout)
         self._color = color
         self._pager: Pager | None = None
-        self._progress = ""  # the line that tells of it now
 
     @property
     def width(self) -> int:
@@ -117,7 +126,7 @@ class Screen:
 
     def print(self, text: str = "", *, end: str = "\n") -> None:
         """To stdout, or the pager. The text is safe already: see `safe`."""
-        self._clear_progress()
+        end_line()
         (self._pager or sys.stdout).write(text + end)
 
     @contextmanager
@@ -144,7 +153,7 @@ class Screen:
 
     def note(self, text: str, *styles: str) -> None:
         """To stderr, for people."""
-        self._clear_progress()
+        end_line()
         print(self.styled(text, *(styles or ("dim",)), on=sys.stderr), file=sys.stderr, flush=True)
 
     def json(self, value: Any) -> None:
@@ -168,27 +177,26 @@ class Screen:
     def progress(self, what: str, unit: float = 1, name: str = "") -> Callable[..., None]:
         """A function to call with how much is done, and of how much: shown in one line.
 
-        Nothing is shown where stderr is no terminal. Where nobody knows of how much, the line goes
-        when something else is printed.
+        Nothing is shown where stderr is no terminal.
         """
         if not _is_terminal(sys.stderr):
             return lambda *_: None
+        shown = ""
 
         def tell(done: float, total: float | None = None) -> None:
+            nonlocal shown
             part = f"{done / unit:,.0f}" + (f" of {total / unit:,.0f}" if total else "")
             text = f"{what}: {part}{' ' + name if name else ''}"
-            is_last = total is not None and done >= total
-            if text != self._progress or is_last:
-                blank = " " * max(0, len(self._progress) - len(text))
-                print(f"\r{text}{blank}", end="\n" if is_last else "", file=sys.stderr, flush=True)
-                self._progress = "" if is_last else text
+            if text == shown:
+                return
+            blank = " " * max(0, len(shown) - len(text))
+            print(f"\r{text}{blank}", end="", file=sys.stderr, flush=True)
+            _open_line.add(sys.stderr)
+            if total is not None and done >= total:
+                end_line()
+            shown = text
 
         return tell
-
-    def _clear_progress(self) -> None:
-        if self._progress:
-            print(f"\r{' ' * len(self._progress)}\r", end="", file=sys.stderr, flush=True)
-            self._progress = ""
 
     def _has_color(self, stream: TextIO) -> bool:
         if self._color != "auto":
