@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
+from holdfast.text import safe as safe
+
 if TYPE_CHECKING:
     from holdfast.cli.pager import Pager
 
@@ -27,20 +29,6 @@ _STYLES = {
     "magenta": "35",
     "cyan": "36",
 }
-# Letters of several scripts, and pictures of several characters, are joined with these two.
-_JOINERS = "\u200c\u200d"
-
-
-def safe(text: str, *, keep: str = "\n\t") -> str:
-    """The text, with what could steer a terminal shown as what it is."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        c
-        if c.isprintable() or c in keep or c in _JOINERS or unicodedata.category(c) == "Zs"
-        else _shown(c)
-        for c in text
-    )
 
 
 def one_line(text: str, width: int) -> str:
@@ -101,6 +89,11 @@ def end_line() -> None:
     if _open_line:
         _open_line.clear()
         print(file=sys.stderr, flush=True)
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """So many of something: 1 message, 2,000 messages."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 class Screen:
@@ -222,17 +215,6 @@ def _escaped(c: str) -> str:
     units = c.encode("utf-16-be", "surrogatepass")
     pairs = (units[at : at + 2] for at in range(0, len(units), 2))
     return "".join(f"\\u{int.from_bytes(pair):04x}" for pair in pairs)
-
-
-def _shown(c: str) -> str:
-    code = ord(c)
-    return (
-        f"\\x{code:02x}"
-        if code < 0x100
-        else f"\\u{code:04x}"
-        if code < 0x10000
-        else f"\\U{code:08x}"
-    )
 
 
 def _columns(c: str) -> int:

@@ -15,7 +15,7 @@ from holdfast.cli.screen import Screen, one_line
 if TYPE_CHECKING:
     from holdfast.manager import SessionManager
     from holdfast.messages import Message
-    from holdfast.stores.values import Found, Page
+    from holdfast.stores.values import Found
 
 _JSON_WIDTH = 200
 _EPILOG = """\b
@@ -49,41 +49,34 @@ async def command(
     wanted = " ".join(words)
     _check(wanted)
     hits: list[_Hit] = []
+    damaged: list[Found] = []
     next_page = None
     try:
         async with app.sessions() as sessions:
             key = None if reference is None else await find_key(sessions, reference)
             await sessions.index(on_progress=app.screen.progress("making ready to search"))
-            found = await _search(sessions, wanted, key, limit, page)
+            found = await sessions.search(wanted, key=key, limit=limit, page=page)
             next_page = found.next
-            hits = [await _hit(sessions, each) for each in found.items]
+            damaged = [each for each in found.items if each.damage]
+            hits = [await _hit(sessions, each) for each in found.items if not each.damage]
     except NoStore:
         if not app.is_default_store:
             raise
+    for each in damaged:
+        where = f"{each.key}, entry {each.stored.seq}"
+        app.screen.note(f"damaged: {one_line(f'{where}: {each.damage}', 500)}")
     if is_json:
         plain = [each.plain(wanted) for each in hits]
         app.screen.json({"query": wanted, "hits": plain, "next": next_page})
-        return 0 if hits else FAILED
+        return 0 if hits else DAMAGED if damaged else FAILED
     with app.screen.paged(is_wanted=not no_pager):
         for hit in hits:
             hit.print(app.screen, wanted)
     if next_page is not None:
         app.screen.note(f"there are more: --page {next_page}")
-    elif not hits:
+    elif not hits and not damaged:
         app.screen.note("nothing was found: whole words count, and all of them")
-    return 0 if hits else FAILED
-
-
-async def _search(
-    sessions: "SessionManager", wanted: str, key: str | None, limit: int, page: str | None
-) -> "Page[Found]":
-    from holdfast.errors import Corrupt
-
-    try:
-        return await sessions.search(wanted, key=key, limit=limit, page=page)
-    except Corrupt as error:  # of one that was found, all of which a page has to show
-        others = "" if key else ", or search another conversation with -s"
-        raise Failure(f"{error}{others}", DAMAGED) from error
+    return 0 if hits else DAMAGED if damaged else FAILED
 
 
 class _Hit(NamedTuple):
@@ -91,7 +84,7 @@ class _Hit(NamedTuple):
 
     found: "Found"
     said: "Message"
-    turn: int
+    turn: int | None
     text: str
 
     def plain(self, wanted: str) -> dict[str, Any]:
@@ -134,11 +127,15 @@ def _check(wanted: str) -> None:
 
 
 async def _hit(sessions: "SessionManager", found: "Found") -> _Hit:
+    from holdfast.errors import Corrupt
     from holdfast.messages import Message
     from holdfast.stores.searchable import text_of
 
     said, stored = found.stored.entry, found.stored
     assert isinstance(said, Message)  # nothing else is searched
-    peek = await sessions.peek(found.key)
-    turn = await peek.turn_at(stored.position, stored.branch)
+    try:
+        peek = await sessions.peek(found.key)
+        turn = await peek.turn_at(stored.position, stored.branch)
+    except Corrupt:  # something else in it is damaged
+        turn = None
     return _Hit(found, said, turn, text_of(said))
