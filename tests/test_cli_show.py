@@ -267,8 +267,8 @@ def test_a_damaged_conversation_says_so_and_hides_no_other(tmp_path, run):
     with sqlite3.connect(path) as db:
         (number,) = db.execute("SELECT number FROM sessions WHERE key = ?", (KEY,)).fetchone()
         db.execute(
-            "UPDATE entries SET payload = replace(replace(CAST(payload AS TEXT), "
-            "'Three.', 'Seven.'), 'in March', 'in April') WHERE session = ?",
+            "UPDATE entries SET payload = CAST(replace(replace(CAST(payload AS TEXT), "
+            "'Three.', 'Seven.'), 'in March', 'in April') AS BLOB) WHERE session = ?",
             (number,),
         )
     url = f"sqlite:{path}"
