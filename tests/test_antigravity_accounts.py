@@ -713,16 +713,16 @@ BAD = {
     "no JSON": ("{", "cannot be read"),
     "twice": ('{"accounts": [], "accounts": []}', "twice"),
     "a list": ("[]", '{"accounts": [...]}'),
-    "no accounts": ("{}", 'a list "accounts"'),
+    "no accounts": ("{}", 'no list "accounts"'),
     "none": ('{"accounts": []}', '"active"'),
-    "a number": ('{"accounts": [5]}', "an object for each account"),
+    "a number": ('{"accounts": [5]}', "is no object"),
     "no name": ('{"accounts": [{"refresh_token": "a"}]}', '"name"'),
     "one name": (
         '{"accounts": [{"name": "a", "refresh_token": "a"}, {"name": "a", "refresh_token": "b"}]}',
-        "once",
+        "two accounts of one name",
     ),
     "no token": ('{"accounts": [{"name": "a"}]}', '"refresh_token"'),
-    "active": ('{"accounts": [{"name": "a", "refresh_token": "b", "active": "no"}]}', "true or"),
+    "active": ('{"accounts": [{"name": "a", "refresh_token": "b", "active": "no"}]}', "nor false"),
     "times": ('{"accounts": [{"name": "a", "refresh_token": "b", "expires_at": "x"}]}', "seconds"),
     "limits": (
         '{"accounts": [{"name": "a", "refresh_token": "b", "limited_until": 5}]}',
@@ -748,6 +748,7 @@ def test_a_file_that_is_none_is_refused_with_its_place(tmp_path, name):
 
     assert said in str(error) and str(path) in str(error)
     assert "hunter2" not in str(error)
+    assert error.__cause__ is None  # that of a parser has all that the file holds
 
 
 def test_a_file_that_is_elsewhere_or_nowhere_is_refused(tmp_path):

@@ -370,6 +370,25 @@ def test_no_server_says_how_to_start_one():
     run(main())
 
 
+@pytest.mark.parametrize("api", [None, "native"])
+def test_a_server_that_is_no_ollama_says_to_look_at_the_address(api):
+    """And not to take the other API, which was tried."""
+
+    async def main():
+        nothing = whole(b"404 page not found", status=404, kind="text/plain")
+        async with (
+            Loopback(nothing) as other,
+            open_provider(MODEL, base_url=other.url, api=api) as provider,
+        ):
+            with pytest.raises(ProtocolError) as raised:
+                await provider.complete([HI])
+            return str(raised.value)
+
+    said = run(main())
+
+    assert "check the address" in said and "api='native'" not in said
+
+
 def test_a_server_that_comes_later_is_looked_at_then():
     """What could not be found out is found out when it answers."""
 

@@ -9,9 +9,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from holdfast.errors import AuthError
 from holdfast.providers import fields
-from holdfast.providers.credentials import Secret
+from holdfast.providers.credentials import Secret, unusable
 from holdfast.providers.fields import Object
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class CopilotToken:
     def _take(self, document: Object) -> None:
         token = document.get("token")
         if not isinstance(token, str) or not token:
-            raise AuthError("GitHub gave no token for Copilot: sign in again", "github")
+            raise unusable("GitHub gave no token for Copilot", "sign in again", "github")
         self.api = _api(document)
         self._secret = Secret(token)
         self._fresh_until = self._clock() + _fresh_s(document)

@@ -17,7 +17,7 @@ from holdfast.providers import pipe
 from holdfast.providers.address import Address
 from holdfast.providers.attempts import Attempt, Attempts, FixedAttempts, Outgoing, SameAttempts
 from holdfast.providers.base import Callbacks, Response
-from holdfast.providers.credentials import Credentials, Headers, Hidden, Key, Secret
+from holdfast.providers.credentials import Credentials, Headers, Hidden, Key, Secret, unusable
 from holdfast.providers.fields import Object
 from holdfast.providers.options import checked_count, checked_headers, checked_proxy, names_of
 from holdfast.providers.retries import TRIES_MAX
@@ -131,7 +131,7 @@ class HttpProvider(WireProvider):
         return None
 
     def explain(self, error: ProviderError) -> None:
-        if error.status is None:
+        if error.status is None or error.way_out != type(error).way_out:
             return
         if isinstance(error, AuthError):
             error.way_out = f"{AuthError.way_out}; for another one, {self.way_to_a_key}"
@@ -245,7 +245,7 @@ class HttpProvider(WireProvider):
             return None
         key = await self._credentials.read(self.vendor)
         if key is None and not self._works_without_key:
-            raise AuthError(f"there is no key: {self.way_to_a_key}", self.vendor)
+            raise unusable("there is no key", self.way_to_a_key, self.vendor)
         return key
 
     @property

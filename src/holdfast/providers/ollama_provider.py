@@ -93,7 +93,8 @@ class OllamaProvider(HttpProvider):
 
     def explain(self, error: ProviderError) -> None:
         super().explain(error)
-        error.way_out = server.way_out(error, self.model) or error.way_out
+        way_out = server.way_out(error, self.model, is_native=self._api == NATIVE)
+        error.way_out = way_out or error.way_out
 
     async def verify(self) -> None:
         """Also: the model is there."""

@@ -13,6 +13,7 @@ asked all the same, and RateLimited says how long it is until one of them may.
 """
 
 import re
+from math import ceil
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -122,7 +123,7 @@ class Tries(Attempts[Request]):
             return False
         wait_s = await keeper.limited(self._account, error.retry_after_s)
         if wait_s is not None:
-            error.retry_after_s = round(wait_s, 3)
+            error.retry_after_s = ceil(wait_s)
         return wait_s is None
 
     def _is_token_replaced(self) -> bool:

@@ -188,10 +188,13 @@ class ClaudeCliProvider(WireProvider):
             await reply.close()
         if not printed.lstrip().startswith(b"{"):
             error = reply.broke_off(VENDOR)
-            self._hidden(key).error(error)
-            raise error
-        if not decode_object(printed).get("loggedIn"):
-            raise AuthError("the program is not logged in: start it once, and log in", VENDOR)
+        elif decode_object(printed).get("loggedIn"):
+            return
+        else:
+            error = AuthError("the program is not logged in", VENDOR)
+        self.explain(error)
+        self._hidden(key).error(error)
+        raise error
 
     async def close(self) -> None:
         self._sessions.clear()
