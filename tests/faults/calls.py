@@ -51,7 +51,9 @@ def ours(api, url, **options):
     options = getattr(vendor, "options", {}) | {"tries_max": 1, "timeout": limits(api)} | options
     if api in PROGRAMS:
         return _program(f"{vendor.name}:{vendor.model}", url, options)
-    return open_provider(f"{vendor.name}:{vendor.model}", base_url=url, **options)
+    provider = open_provider(f"{vendor.name}:{vendor.model}", base_url=url, **options)
+    provider._is_looked_for = True  # Ollama's window: it would be asked for first
+    return provider
 
 
 def _program(name, url, options):
