@@ -278,7 +278,7 @@ _NOT_FOUND = 404
 _OTHER_MODEL = "look for {model!r} in what list_models() tells, and check the address"
 _NO_MODEL = re.compile(
     r"\bmodels?\b.{0,200}\b(not exist|not found|not a valid|not available|no longer)\b"
-    r"|\b(unknown|invalid|no such)\s+model\b",
+    r"|\b(unknown|invalid|no such)\s+model\b|\bmodel is not supported\b",
     re.IGNORECASE | re.DOTALL,
 )
 
