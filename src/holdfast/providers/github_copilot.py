@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 from holdfast.errors import InvalidInput, ProviderError
 from holdfast.providers import github_wires
 from holdfast.providers.address import Address
-from holdfast.providers.attempts import Attempt, Attempts, FixedAttempts, Outgoing, SameAttempts
+from holdfast.providers.attempts import Attempt, Attempts, Outgoing, SameAttempts
 from holdfast.providers.credentials import Credentials, Headers, Hidden, Key, Secret, unusable
 from holdfast.providers.fields import Object
 from holdfast.providers.github_shared import FILE_VARIABLE, OPTIONS, GitHub
@@ -81,18 +81,15 @@ class CopilotProvider(GitHub):
         return secret
 
     async def _exchanged(self) -> Object:
-        """What GitHub gives for the user's own token."""
-        from holdfast.providers.exchange import Exchange
-
+        """What GitHub gives for the user's own token; the tries are those of the call."""
         oauth = await self._oauth.read(self.vendor)
         if oauth is None:
             raise unusable("there is no OAuth token", _FILE, self.vendor)
         headers = Headers({"accept": "application/json", "user-agent": "holdfast"} | self.headers)
         headers["authorization"] = f"token {oauth.reveal()}"
         request = Request("GET", str(self._token_url), headers)
-        attempts = FixedAttempts(Attempt(request, Hidden([oauth])))
         try:
-            return await Exchange(self._pipe, attempts, self.vendor, self._tries_max).document()
+            return await self.ask_once(Attempt(request, Hidden([oauth])))
         except ProviderError as error:
             if error.status not in (401, 403, 404):
                 raise
