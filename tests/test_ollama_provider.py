@@ -165,6 +165,20 @@ def test_the_real_window_is_found_out(server, limit):
     assert provider.output_limit == min(8_192, limit // 2)
 
 
+def test_calls_at_the_same_time_look_once():
+    """They would load the model as often."""
+    ollama = Ollama()
+
+    async def main():
+        async with ollama.served(), open_provider(MODEL, base_url=ollama.url) as provider:
+            return await asyncio.gather(*(provider.complete([HI]) for _ in range(10)))
+
+    answers = run(main())
+
+    assert [each.text for each in answers] == ["Fine."] * 10
+    assert [path for path in ollama.paths if path != "/v1/messages"] == LOOKED
+
+
 def test_a_model_that_is_loaded_already_is_not_loaded_again():
     ollama = Ollama(window=8_192)
     ollama.loaded["qwen3:8b"] = 16_384

@@ -28,6 +28,7 @@ from holdfast.providers.fields import Object
 from holdfast.providers.http_provider import HttpProvider
 from holdfast.providers.ollama_messages import OllamaMessagesWire
 from holdfast.providers.ollama_window import Sent, is_cut, is_suspicious, sent
+from holdfast.providers.shared_work import SharedWork
 from holdfast.providers.wire import Ask, Wire
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class OllamaProvider(HttpProvider):
     _is_said = False
     _window: int | None = None  # as it was last found out
     _is_looked_for = False
+    _work: SharedWork
 
     @classmethod
     def opened(cls, model: str, *, api: str | None = None, **options: Any) -> Self:
@@ -74,6 +76,7 @@ class OllamaProvider(HttpProvider):
             given, what = environ.get(cls.address_variable) or cls.address_default, "OLLAMA_HOST"
         made = cls(OllamaMessagesWire(model), server.address_of(given, what), **common)
         made._api, made._is_said = api, api is not None
+        made._work = SharedWork()
         made.wire = made._wire()
         return made
 
@@ -134,10 +137,13 @@ class OllamaProvider(HttpProvider):
     # Which API, and which window
 
     async def _find_out(self) -> None:
-        """What is not known yet. A server that does not say it may answer all the same; one that
-        is not there is for the question itself to notice."""
-        if self._is_looked_for and self._api is not None:
-            return
+        """What is not known yet, once for all who ask at the same time."""
+        if not self._is_looked_for or self._api is None:
+            await self._work.done("server", self._look)
+
+    async def _look(self) -> None:
+        """A server that does not say it may answer all the same; one that is not there is for the
+        question itself to notice."""
         before = self._api, self._window
         try:
             if self._api is None:
