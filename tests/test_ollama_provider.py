@@ -107,6 +107,17 @@ def test_a_server_that_does_not_know_the_path_is_asked_in_its_own_api(version):
     assert ollama.paths[-2:] == ["/api/chat", "/api/chat"]
 
 
+def test_calls_at_the_same_time_are_all_asked_in_its_own_api():
+    """Each of them has met the 404, and the first one has changed what all are asked in."""
+    ollama = Ollama("0.0.0", has={"/api/show", "/api/ps", "/api/generate", "/api/chat"})
+
+    async def main():
+        async with ollama.served(), open_provider(MODEL, base_url=ollama.url) as provider:
+            return await asyncio.gather(*(provider.complete([HI]) for _ in range(10)))
+
+    assert [each.text for each in run(main())] == ["Fine."] * 10
+
+
 def test_the_api_can_be_forced():
     """The version is then not asked; nor is the window, where it is asked for."""
     forced, native = Ollama(), Ollama()

@@ -166,7 +166,7 @@ class Naive(Provider):
 
         answer = wire.answer(ask, Callbacks(on_chunk))
         reader = wire.reader(answer)
-        url = self._inner.url(ask)
+        url = self._inner.address.join(wire.path(ask))
         if on_chunk is None:
             reader.read((await self.client.post(url, json={})).json())
             return answer.response()

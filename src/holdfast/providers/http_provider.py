@@ -109,10 +109,6 @@ class HttpProvider(WireProvider):
         """Have what a request needs; called before each. The address may change here."""
         return
 
-    def url(self, ask: Ask) -> str:
-        """Where a question goes."""
-        return self.address.join(self.wire.path(ask))
-
     def attempts(self, outgoing: Outgoing) -> Attempts[pipe.Request]:
         """The tries of one request. Credentials and addresses may change between two of them."""
         return SameAttempts(self, outgoing)
@@ -147,13 +143,14 @@ class HttpProvider(WireProvider):
         cancel_token: CancelToken | None,
         on_retry: OnRetry | None,
     ) -> Response:
-        body = _encode(self.wire.to_wire(ask))
-        headers = self.wire.headers(ask)
+        wire = self.wire  # it may be another one when the answer comes
+        body, headers = _encode(wire.to_wire(ask)), wire.headers(ask)
         if ask.stream:
             headers["accept"] = "text/event-stream, application/json"
         async with nullcontext() if cancel_token is None else cancel_token.guard():
-            exchange = await self._exchange("POST", lambda: self.url(ask), body, headers)
-        return await exchange.complete(self.wire, ask, callbacks, cancel_token, on_retry)
+            path = wire.path(ask)
+            exchange = await self._exchange("POST", lambda: self.address.join(path), body, headers)
+        return await exchange.complete(wire, ask, callbacks, cancel_token, on_retry)
 
     async def list_models(self, prefix: str = "") -> tuple[str, ...]:
         names: dict[str, None] = {}

@@ -116,13 +116,15 @@ class OllamaProvider(HttpProvider):
         token = cancel_token or CancelToken()
         async with token.guard():
             await self._find_out()
-            ask = question()
+            wire, ask = self.wire, question()
             size = sent(ask, self._counter)
             await self._refuse_what_cannot_fit(size)
         try:
-            response = await super().put(lambda: ask, callbacks, cancel_token, on_retry)
+            # Another call may have found out meanwhile that the server wants another wire.
+            asked = lambda: ask if self.wire is wire else question()  # noqa: E731 - a line
+            response = await super().put(asked, callbacks, cancel_token, on_retry)
         except ProtocolError as error:
-            if not self._takes_other_api(error):
+            if not self._takes_other_api(error, wire):
                 raise
             return await self.put(question, callbacks, cancel_token, on_retry)
         except ContextOverflow as error:
@@ -176,12 +178,14 @@ class OllamaProvider(HttpProvider):
         document = await self._looked(self.get("/api/ps", tries_max=1))
         return server.loaded_in(document, self.model)
 
-    def _takes_other_api(self, error: ProtocolError) -> bool:
+    def _takes_other_api(self, error: ProtocolError, asked: Wire) -> bool:
         """Whether this server knows nothing of the Messages API: then the other is taken."""
-        if self._is_said or self._api == NATIVE or error.status not in (404, 405):
+        is_unknown = error.status in (404, 405) and isinstance(asked, OllamaMessagesWire)
+        if self._is_said or not is_unknown:
             return False
-        self._api, self._window = NATIVE, None
-        self.wire = self._wire()
+        if self._api != NATIVE:  # no other call has found it out meanwhile
+            self._api, self._window = NATIVE, None
+            self.wire = self._wire()
         return True
 
     def _shrink(self, window: int | None) -> None:
