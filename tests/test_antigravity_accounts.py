@@ -433,6 +433,16 @@ def test_a_refused_token_is_replaced_once(path):
     assert error.status == 401 and (questions, refreshes) == (5, 3)
 
 
+def test_a_refused_token_is_replaced_once_for_each_account(tmp_path):
+    """S2-102: the account whose turn it is next may have a token that is not taken, too."""
+    path = write(tmp_path / "accounts.json", with_token("ada", 3600), with_token("bob", 3600))
+    google = Google(limited(), HELLO)
+
+    assert answered(google, path).text == "Hello."
+
+    assert google.turns == [None, "ada", None, "bob"] and len(google.of("token")) == 2
+
+
 @pytest.mark.parametrize(
     ("answer", "kind", "said"),
     [

@@ -2,7 +2,7 @@
 
 | failure                            | then                                                       |
 |------------------------------------|------------------------------------------------------------|
-| 401                                | the token is replaced and the request repeated, once       |
+| 401                                | the token is replaced, once for each account               |
 | RateLimited                        | the account waits, and the next one that may ask is asked  |
 | no connection, 5xx, garbage, 404   | the next endpoint is asked                                 |
 | anything else, 403 among it        | nothing                                                    |
@@ -61,7 +61,7 @@ class Tries(Attempts[Request]):
         self._account: Account | None = None
         self._is_asked = False  # somebody of the service, in the name of the account
         self._is_sent = False  # the request itself
-        self._was_refused = False
+        self._refused: set[str] = set()  # accounts whose token was replaced
 
     async def next(self) -> Attempt[Request]:
         provider, keeper = self._provider, self._provider.keeper
@@ -127,12 +127,12 @@ class Tries(Attempts[Request]):
         return wait_s is None
 
     def _is_token_replaced(self) -> bool:
-        """The next try brings another token, if that was not tried already."""
+        """The next try brings another token, if this account has not had one in place of its own."""
         keeper, account = self._provider.keeper, self._account
-        if keeper is None or account is None or self._was_refused:
+        if keeper is None or account is None or account.name in self._refused:
             return False
         keeper.refuse(account)
-        self._was_refused = True
+        self._refused.add(account.name)
         return True
 
     def _is_elsewhere(self, error: ProviderError) -> bool:
