@@ -127,7 +127,7 @@ class Tries(Attempts[Request]):
         return wait_s is None
 
     def _is_token_replaced(self) -> bool:
-        """The next try brings another token, if this account has not had one in place of its own."""
+        """The next try brings another token, unless this account's was replaced already."""
         keeper, account = self._provider.keeper, self._account
         if keeper is None or account is None or account.name in self._refused:
             return False
