@@ -5,21 +5,13 @@ import signal
 import time
 from typing import Any
 
-from holdfast.errors import (
-    ConnectionFailed,
-    InvalidRequest,
-    ProtocolError,
-    ProviderError,
-    RateLimited,
-)
+from holdfast.errors import ConnectionFailed, InvalidRequest, ProviderError, RateLimited
 from holdfast.providers.claude_cli import VENDOR
 from holdfast.providers.failures import failure
 from holdfast.providers.fields import Object
 from holdfast.providers.refusals import mask
 
 _RESETS = re.compile(r"usage limit reached\|(\d{10})\b")
-_UNKNOWN_OPTION = re.compile(r"\b(unknown|unrecognized) option\b", re.IGNORECASE)
-_UPDATE = "update Claude Code (2.1 or newer is needed), and look at what arguments= has"
 _UNKNOWN_SESSION = "No conversation found with session ID"
 
 
@@ -61,10 +53,6 @@ def of_exit(code: int | None, said: str) -> ProviderError:
         return InvalidRequest(said, VENDOR)
     why = f"the program {_ended(code)} before its answer was complete"
     words = mask(" ".join(said.split()))
-    if _UNKNOWN_OPTION.search(words):
-        older = ProtocolError(f"{why}: {words}", VENDOR)
-        older.way_out = _UPDATE
-        return older
     error = failure(VENDOR, None, {}, words) if words else ConnectionFailed("", VENDOR)
     error.detail = f"{why}: {words}" if words else why
     return error

@@ -138,6 +138,8 @@ class ClaudeCliProvider(WireProvider):
             error.way_out = f"start {program} once and log in, or pass api_key="
         elif isinstance(error, ConnectionFailed):
             error.way_out = f"see what `{program} --print hello` says here, then try again"
+        elif isinstance(error, InvalidRequest) and "unknown option" in error.detail:
+            error.way_out = "update Claude Code (it has to be 2.1 or newer), or see your arguments="
         elif isinstance(error, InvalidRequest) and "model" in error.detail:
             error.way_out = f"name another model: {', '.join(ALIASES)}, or a full name"
 
