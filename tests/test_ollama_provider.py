@@ -108,7 +108,7 @@ def test_a_server_that_does_not_know_the_path_is_asked_in_its_own_api(version):
 
 
 def test_calls_at_the_same_time_are_all_asked_in_its_own_api():
-    """Each of them has met the 404, and the first one has changed what all are asked in."""
+    """S2-95: each of them has met the 404, and the first has changed what all are asked in."""
     ollama = Ollama("0.0.0", has={"/api/show", "/api/ps", "/api/generate", "/api/chat"})
 
     async def main():

@@ -250,7 +250,7 @@ def test_an_exchange_that_fails_is_a_typed_error_and_nothing_is_asked(case):
 
 
 def test_an_exchange_that_fails_is_tried_five_times_as_every_call(monkeypatch):
-    """Promise 11: and not five times in each try of the call."""
+    """S2-98, promise 11: and not five times in each try of the call."""
     monkeypatch.setattr("holdfast.providers.retries.FIRST_BOUND_S", 0.01)
     tries = []
 
