@@ -79,6 +79,17 @@ class Screen:
             return 10_000 if "COLUMNS" not in os.environ else shutil.get_terminal_size().columns
         return max(20, shutil.get_terminal_size().columns)
 
+    @property
+    def has_color(self) -> bool:
+        """Whether stdout is coloured."""
+        return self._has_color(sys.stdout)
+
+    @property
+    def can_rewrite(self) -> bool:
+        """Whether a line can be written again over itself, and somebody sees that."""
+        is_seen = self.is_terminal and _is_terminal(sys.stderr)
+        return is_seen and os.environ.get("TERM", "dumb") != "dumb"
+
     def styled(self, text: str, *styles: str, on: TextIO | None = None) -> str:
         """The text, already safe, in a style, where there is colour."""
         if not text or not styles or not self._has_color(on or sys.stdout):
@@ -90,8 +101,11 @@ class Screen:
         sys.stdout.write(text + end)
 
     def note(self, text: str, *styles: str) -> None:
-        """To stderr, for people."""
-        print(self.styled(text, *(styles or ("dim",)), on=sys.stderr), file=sys.stderr, flush=True)
+        """To stderr, for people; on a terminal no word is cut in two."""
+        styles = styles or ("dim",)
+        for line in _wrapped(text, self.width if _is_terminal(sys.stderr) else 0):
+            print(self.styled(line, *styles, on=sys.stderr), file=sys.stderr)
+        sys.stderr.flush()
 
     def json(self, value: Any) -> None:
         """One JSON document, for programs; indented on a terminal."""
@@ -139,6 +153,16 @@ class Screen:
         if os.environ.get("FORCE_COLOR"):
             return True
         return _is_terminal(stream) and os.environ.get("TERM") != "dumb"
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Its lines, those that are too long broken between words; 0 is as long as they are."""
+    lines = text.split("\n")
+    if not width or all(columns(line) <= width for line in lines):
+        return lines
+    from textwrap import wrap
+
+    return [part for line in lines for part in wrap(line, width) or [""]]
 
 
 def _shown(c: str) -> str:
