@@ -10,6 +10,10 @@ import click
 from holdfast.cli.app import App
 
 
+class PipeClosed(Exception):
+    """Whoever read our output went away."""
+
+
 def command(name: str, **attributes: Any) -> Callable[[Callable[..., Any]], click.Command]:
     """Make a command of a function, which is given an `App` first; it may be a coroutine function.
 
@@ -20,11 +24,14 @@ def command(name: str, **attributes: Any) -> Callable[[Callable[..., Any]], clic
         @wraps(function)
         @click.pass_context
         def run(context: click.Context, /, **arguments: Any) -> Any:
-            result = function(App(**context.ensure_object(dict)), **arguments)
-            if inspect.iscoroutine(result):
-                import asyncio  # not for --help
+            try:
+                result = function(App(**context.ensure_object(dict)), **arguments)
+                if inspect.iscoroutine(result):
+                    import asyncio  # not for --help
 
-                result = asyncio.run(result)
+                    result = asyncio.run(result)
+            except BrokenPipeError as error:  # click would end the process, with status 1
+                raise PipeClosed from error
             return result
 
         made: click.Command = click.command(name, **attributes)(common_options(run))  # type: ignore[no-untyped-call]

@@ -7,7 +7,7 @@ from importlib import import_module
 import click
 
 from holdfast.cli import failures
-from holdfast.cli.command import common_options
+from holdfast.cli.command import PipeClosed, common_options
 
 # Each command with what its line in the list says, in the order in which people need them. Its
 # module is `commands/NAME.py`, imported when it is called, and has it under the name `command`.
@@ -98,7 +98,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         result = program.main(given, prog_name="holdfast", standalone_mode=False)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except (BrokenPipeError, PipeClosed):
         return _pipe_closed()
     except BaseException as error:  # the end of the program: said in words, and by a number
         if isinstance(error, SystemExit):

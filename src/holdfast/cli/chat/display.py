@@ -6,7 +6,7 @@ words of the answer and nothing more.
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.cli.screen import Screen, columns, one_line, safe
@@ -21,12 +21,20 @@ _ARGUMENTS_COLUMNS = 60
 class Display:
     """Hears the events of one turn. `error` is what went wrong with showing them."""
 
-    def __init__(self, screen: Screen, *, waits_for: str = "", is_shown: bool = True) -> None:
+    def __init__(
+        self,
+        screen: Screen,
+        *,
+        waits_for: str = "",
+        calls: "Sequence[ToolCall]" = (),
+        is_shown: bool = True,
+    ) -> None:
+        """`calls` are those that waited before this turn went on."""
         self.error: OSError | None = None
         self._screen = screen
         self._is_shown = is_shown
         self._live = Live(screen)
-        self._calls: dict[str, ToolCall] = {}
+        self._calls = {call.id: call for call in calls}
         self._thought = ""
         self._is_line_open = False
         self._live.show(f"{waits_for} …" if waits_for else "")

@@ -74,6 +74,8 @@ def _why_left(draft: "Draft") -> str:
 
 def _held(session: "Session") -> str:
     """How much there is, and how much of it the model is shown otherwise."""
+    if not session.count:
+        return "nothing was answered in it yet"
     count = "1 message" if session.count == 1 else f"{session.count:,} messages"
     branch = "" if session.branch == "main" else f" on {one_line(session.branch, 40)}"
     folds = len(session.folds)

@@ -58,15 +58,14 @@ class Interactive:
             raise
         except (HoldfastError, failures.Failure, OSError) as error:
             self._talk.screen.note(f"error: {safe(failures.words_of(error))}", "red")
-            session = self._talk.session
-            if session is not None and session.draft is not None:
+            if self._talk.has_left:
                 self._talk.screen.note("what you said is kept: Enter or /resume tries again")
         return True
 
     async def _do(self, typed: str) -> None:
         said = slash.read(typed)
         if not typed.strip():
-            if self._has_left():
+            if self._talk.has_left:
                 self._tell(await outcomes.go_on(self._talk))
         elif said.words:
             self._tell(await outcomes.settle(self._talk, await self._talk.say(said.words)))
@@ -74,11 +73,6 @@ class Interactive:
             self._tell(await outcomes.go_on(self._talk))
         else:
             await slash.obey(self._talk, said)
-
-    def _has_left(self) -> bool:
-        """Whether there is a turn to go on with."""
-        session = self._talk.session
-        return session is not None and session.draft is not None
 
     def _tell(self, result: "TurnResult") -> None:
         screen = self._talk.screen

@@ -14,6 +14,8 @@ from holdfast.cli.failures import REFUSED, USAGE, Failure
 from holdfast.cli.screen import Screen
 
 if TYPE_CHECKING:
+    import asyncio
+
     from holdfast.providers.base import Provider
     from holdfast.settings import Settings
 
@@ -117,6 +119,25 @@ async def _local(name: str, screen: Screen) -> "Provider":
         screen.note(f"the weights of {model} are fetched, once")
         await weights.pull(model, screen.progress(model, 1e6, "MB"))
     return LocalProvider.opened(model)
+
+
+def warm_up(provider: "Provider") -> "asyncio.Task[None] | None":
+    """Load a local model while the first line is typed. What fails is told when it is asked."""
+    import asyncio
+    from contextlib import suppress
+
+    from holdfast.errors import HoldfastError
+    from holdfast.providers.local.provider import LocalProvider
+
+    if not isinstance(provider, LocalProvider):
+        return None
+    local = provider
+
+    async def load() -> None:
+        with suppress(HoldfastError, OSError):
+            await local.ready()
+
+    return asyncio.get_running_loop().create_task(load())
 
 
 def is_local(name: str) -> bool:

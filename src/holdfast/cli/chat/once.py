@@ -14,7 +14,14 @@ async def ask_once(
     talk: Talk, text: str, *, go_on: str, is_json: bool, can_ask: bool, is_quiet: bool
 ) -> int:
     """The exit status. The answer goes to stdout, as it comes, or whole as JSON."""
-    result = await talk.say(text)
+    from holdfast.errors import HoldfastError
+
+    try:
+        result = await talk.say(text)
+    except HoldfastError:
+        if talk.has_left and talk.is_kept:
+            talk.screen.note(f"what you said is kept: {go_on} tries again")
+        raise
     if can_ask:
         result = await outcomes.settle(talk, result)
     if is_json:

@@ -80,7 +80,10 @@ async def start(app: App, options: Options) -> int:
 async def _converse(app: App, talk: Talk, choice: models.Choice, options: Options) -> None:
     prompt = prompt_for(app.screen, is_kept=talk.is_kept)
     conversation = Interactive(talk, prompt, go_on=app.go_on, is_quiet=options.is_quiet)
+    warming = models.warm_up(talk.provider)
     await conversation.run(choice.told)
+    if warming is not None:
+        await warming
 
 
 async def _answer(app: App, talk: Talk, choice: models.Choice, options: Options, text: str) -> int:

@@ -56,6 +56,11 @@ class Talk:
         """The calls that wait for a yes or a no."""
         return () if self.session is None else self.session.pending
 
+    @property
+    def has_left(self) -> bool:
+        """Whether there is a turn to go on with."""
+        return self.session is not None and self.session.draft is not None
+
     async def say(self, text: str) -> "TurnResult":
         """One turn."""
         session = await self._ready()
@@ -111,7 +116,12 @@ class Talk:
         from holdfast.cancel import CancelToken
 
         token = CancelToken()
-        display = Display(self.screen, waits_for=self.provider.model, is_shown=self._is_shown)
+        display = Display(
+            self.screen,
+            waits_for=self.provider.model,
+            calls=self.pending,
+            is_shown=self._is_shown,
+        )
         try:
             with cancelling(token):
                 result = await start(cancel=token, on_event=display.tell)
