@@ -396,7 +396,7 @@ def test_a_full_disk_is_told_and_what_was_kept_stays(run, tmp_path):
     with asked(run, ANTHROPIC.says("Hello.")) as server, SmallDisk(tmp_path, 2 << 20) as disk:
         store = ["--store", f"sqlite:{disk.path}/chats.db"]
         run("chat", *store, "-s", "a:1", "One.")
-        disk.fill()
+        disk.fill(leave=200_000)
         full = run("chat", *store, "-c", "-", input="x" * 500_000)
         disk.free()
         again = run("chat", *store, "-c", "Two.")

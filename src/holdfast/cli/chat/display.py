@@ -102,7 +102,7 @@ class Display:
     def _end_thought(self) -> None:
         words, self._thought = len(self._thought.split()), ""
         if words:
-            self._note(f"[thought, {words:,} words]")
+            self._note(f"[thought, {words:,} word{'s' * (words > 1)}]")
 
     def _note(self, text: str, *styles: str) -> None:
         """A line of its own, for people at a terminal."""

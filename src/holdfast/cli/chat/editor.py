@@ -25,7 +25,7 @@ class Editor:
 
     def __init__(self, lines: Lines, complete: Complete, *, has_color: bool) -> None:
         self._session: PromptSession[str] = PromptSession(
-            FormattedText([("bold", "> ")]),
+            FormattedText([("bold" if has_color else "", "> ")]),
             multiline=True,
             prompt_continuation="  ",
             key_bindings=_keys(),

@@ -81,7 +81,8 @@ def _held(session: "Session") -> str:
     folds = len(session.folds)
     told = "all of it is shown to the model"
     if folds:
-        told = f"{folds} fold{'s' * (folds > 1)} shorten what the model is shown (/context)"
+        some = "1 fold shortens" if folds == 1 else f"{folds} folds shorten"
+        told = f"{some} what the model is shown (/context)"
     return f"{count}{branch}, the last {times.shown(session.updated_at)}; {told}"
 
 
