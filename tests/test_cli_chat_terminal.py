@@ -53,6 +53,7 @@ def prompts_in(text):
 
 
 def leave(terminal):
+    terminal.wait_for_prompt(1)
     terminal.type(CTRL_D)
     assert terminal.wait_for_end() == 0
     return terminal.text
@@ -149,7 +150,7 @@ def test_somebody_is_asked_before_a_tool_runs_that_wants_it(chat, tmp_path):
             say(terminal, "y", "Paid.", '✓ pay(city="Turin 2") → paid')
             terminal.type("Again." + ENTER)
             terminal.wait_for('run pay(city="Turin 3")? [y/n]')
-            terminal.type(CTRL_C)
+            terminal.type(CTRL_D)
             terminal.wait_for("it waits until somebody agrees to pay; /resume goes on")
             terminal.wait_for_prompt(4)
             leave(terminal)
