@@ -79,7 +79,7 @@ async def find() -> Choice:
             "`pip install 'holdfast[local]'`",
             REFUSED,
         )
-    why = f"it is small, and here, as no key was found (set {_KEY})"
+    why = f"a small model on this machine, as no key was found (set {_KEY})"
     return Choice(LOCAL, why, is_found=True)
 
 
