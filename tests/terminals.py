@@ -87,8 +87,22 @@ class Terminal:
     @property
     def text(self):
         """All lines, also those that have left the screen at its top."""
-        above = [_line(row, self._screen.columns) for row in self._screen.history.top]
+        above = ["".join(cell.data for cell in row).rstrip() for row in self._above]
         return "\n".join([*above, self.screen])
+
+    @property
+    def cells(self):
+        """The same, character by character, each with its colours."""
+        seen = self._screen.buffer
+        rows = [seen[number] for number in range(self._screen.lines)]
+        return [*self._above, *(self._cells(row) for row in rows)]
+
+    @property
+    def _above(self):
+        return [self._cells(row) for row in self._screen.history.top]
+
+    def _cells(self, row):
+        return [row[place] for place in range(self._screen.columns)]
 
     def wait_for(self, *wanted, since=""):
         """Until all of this is shown, behind the last place where `since` is; the text then."""
@@ -146,7 +160,7 @@ class Terminal:
         except OSError:  # the other end is closed
             return False
         self.raw += data
-        self._stream.feed(data)
+        self._stream.feed(data.replace(b"\x1b[2m", b"\x1b[90m"))  # it knows no dim: grey here
         return bool(data)
 
 
@@ -157,10 +171,6 @@ class _Screen(pyte.HistoryScreen):
 
     def write_process_input(self, data):
         self.answer(data)
-
-
-def _line(row, columns):
-    return "".join(row[place].data for place in range(columns)).rstrip()
 
 
 def _own_terminal():

@@ -3,12 +3,14 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -633,3 +635,34 @@ def test_a_session_tells_which_calls_wait():
 
     assert before == after == ()
     assert waiting == told and [call.name for call in waiting] == ["pay"]
+
+
+# ---- the page about it ----
+
+
+def test_the_commands_of_the_page_do_what_they_say(run, tmp_path):
+    """Each `sh` block of docs/cli.md is run by a shell, with a vendor that is on this machine."""
+    page = (Path(__file__).parents[1] / "docs" / "cli.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "app.log").write_text("ERROR: no room\n")
+    path = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    with asked(run, ANTHROPIC.says("Yes.")) as server:
+        done = [
+            subprocess.run(
+                ["sh", "-ec", block],
+                cwd=tmp_path,
+                env=run.environment | path,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+            )
+            for block in blocks
+        ]
+
+    assert (
+        len(blocks) == 3
+        and [(each.returncode, each.stderr) for each in done if each.returncode] == []
+    )
+    assert (tmp_path / "answer.txt").read_text() == "Yes.\n"
+    assert said(server, 1)[0] == ("user", "I am Ada.") and len(said(server, 1)) == 3
+    assert len(server.requests) == 8

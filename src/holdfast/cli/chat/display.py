@@ -69,6 +69,7 @@ class Display:
                 self._thought += text
                 self._live.show(f"thinking: {self._thought.rstrip().rpartition(chr(10))[2]}")
             case events.ToolCallReady(call=call):
+                self._end_thought()
                 self._calls[call.id] = call
                 self._live.show(f"{call_in_words(call)} …")
             case events.ToolResult(message=message):

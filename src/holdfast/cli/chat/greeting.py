@@ -24,9 +24,10 @@ async def greet(talk: "Talk", why: str) -> None:
     """Say it all, on stderr, with the model and why it is this one."""
     screen, session = talk.screen, talk.session
     if session is None:
-        screen.note(f"a new conversation; {safe(why)}")
+        under = f", {one_line(talk.key, 80)}" if talk.key else ""
+        screen.note(f"a new conversation{under}\n{safe(why)}")
     else:
-        screen.note(f"{one_line(session.key, 80)}: {_held(session)}; {safe(why)}")
+        screen.note(f"{one_line(session.key, 80)}: {_held(session)}\n{safe(why)}")
         _show_last(screen, await _last_exchange(session))
         show_left(screen, session)
     screen.note("/help tells what you can do here, Ctrl-D leaves")

@@ -80,6 +80,7 @@ class Interactive:
             screen.note(safe(told), "yellow")
         if not self._is_quiet and result.usage.total is not None:
             screen.note(f"[{reports.in_words(result.usage, result.cost)}]")
+        screen.note("")
 
     def _say_goodbye(self) -> None:
         session, screen = self._talk.session, self._talk.screen

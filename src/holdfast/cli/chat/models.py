@@ -59,7 +59,7 @@ async def choose(given: str | None, kept: str | None) -> Choice:
     if name:
         return Choice(name, f"named by {where}")
     if kept:
-        return Choice(kept, "it did so before in this conversation")
+        return Choice(kept, "as before")
     return await find()
 
 

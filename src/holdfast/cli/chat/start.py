@@ -54,7 +54,7 @@ async def start(app: App, options: Options) -> int:
     if options.no_save:
         app = app.forgetful()
     async with app.sessions(create=True, tools=tools) as sessions:
-        session = await _found(app, sessions, "@" if options.is_latest else options.reference)
+        session = await _found(sessions, "@" if options.is_latest else options.reference)
         kept = session.settings.model if session is not None else None
         choice = await models.choose(options.model, kept)
         talk = Talk(
@@ -87,6 +87,8 @@ async def _converse(app: App, talk: Talk, choice: models.Choice, options: Option
 
 
 async def _answer(app: App, talk: Talk, choice: models.Choice, options: Options, text: str) -> int:
+    if talk.session is None and talk.key and not options.is_quiet:
+        app.screen.note(f"there was no {one_line(talk.key, 80)} yet: it is begun")
     if choice.is_found and not options.is_quiet:
         app.screen.note(choice.told)
     return await ask_once(
@@ -99,7 +101,7 @@ async def _answer(app: App, talk: Talk, choice: models.Choice, options: Options,
     )
 
 
-async def _found(app: App, sessions: "SessionManager", reference: str | None) -> "Session | None":
+async def _found(sessions: "SessionManager", reference: str | None) -> "Session | None":
     """The conversation that is meant; None for one that is begun. Failure if it is nowhere."""
     if not reference:
         return None
@@ -108,7 +110,6 @@ async def _found(app: App, sessions: "SessionManager", reference: str | None) ->
     except Unknown:
         if ":" not in reference:  # a key is channel:name; anything else was meant to be found
             raise
-    app.screen.note(f"there was no {one_line(reference, 80)} yet: it is begun")
     return None
 
 

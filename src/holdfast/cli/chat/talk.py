@@ -42,7 +42,7 @@ class Talk:
         self.session = session
         self._tools = tools
         self.is_kept = is_kept
-        self._key = key
+        self.key = key
         self._system = system
         self._is_shown = is_shown
 
@@ -80,14 +80,14 @@ class Talk:
 
     def leave(self, key: str | None = None) -> None:
         """What is said next begins a new conversation."""
-        self.session, self._key = None, key
+        self.session, self.key = None, key
 
     async def _ready(self) -> "Session":
         """The session, made if need be, which knows who answers."""
         name = self.provider.name
         if self.session is None:
             self.session = await self.sessions.get_or_create(
-                self._key or await self._new_key(), settings=models.settings_for(name, self._system)
+                self.key or await self._new_key(), settings=models.settings_for(name, self._system)
             )
         session = self.session
         if session.settings.model != name or self._system not in (None, session.settings.system):
