@@ -45,6 +45,30 @@ def one_line(text: str, width: int) -> str:
     return cut(flat, width)
 
 
+def wrapped(text: str, width: int) -> list[str]:
+    """The lines of a text that is safe already, none wider than this, broken between words."""
+    found: list[str] = []
+    for line in text.split("\n"):
+        while columns(line) > width:
+            head = _fitting(line, width)
+            space = head.rfind(" ")
+            if space > 0 and head[:space].strip():
+                head = head[:space]
+            found.append(head)
+            line = line[len(head) :].lstrip(" ")
+        found.append(line)
+    return found
+
+
+def _fitting(text: str, width: int) -> str:
+    """As much of a text as so many columns hold, and never nothing."""
+    for at, c in enumerate(text):
+        width -= _columns(c)
+        if width < 0:
+            return text[: max(1, at)]
+    return text
+
+
 def columns(text: str) -> int:
     """How many columns of a terminal a text takes."""
     if text.isascii():
@@ -102,10 +126,9 @@ class Screen:
 
     def note(self, text: str, *styles: str) -> None:
         """To stderr, for people; on a terminal no word is cut in two."""
-        styles = styles or ("dim",)
-        for line in _wrapped(text, self.width if _is_terminal(sys.stderr) else 0):
-            print(self.styled(line, *styles, on=sys.stderr), file=sys.stderr)
-        sys.stderr.flush()
+        lines = wrapped(text, self.width) if _is_terminal(sys.stderr) else [text]
+        styled = [self.styled(line, *(styles or ("dim",)), on=sys.stderr) for line in lines]
+        print("\n".join(styled), file=sys.stderr, flush=True)
 
     def json(self, value: Any) -> None:
         """One JSON document, for programs; indented on a terminal."""
@@ -153,16 +176,6 @@ class Screen:
         if os.environ.get("FORCE_COLOR"):
             return True
         return _is_terminal(stream) and os.environ.get("TERM") != "dumb"
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    """Its lines, those that are too long broken between words; 0 is as long as they are."""
-    lines = text.split("\n")
-    if not width or all(columns(line) <= width for line in lines):
-        return lines
-    from textwrap import wrap
-
-    return [part for line in lines for part in wrap(line, width) or [""]]
 
 
 def _shown(c: str) -> str:
