@@ -1,6 +1,7 @@
 """`holdfast chat` without a terminal: one question, pipes, who answers, and what may go wrong."""
 
 import asyncio
+import io
 import json
 import os
 import re
@@ -16,9 +17,9 @@ import pytest
 
 import holdfast
 from cli_vendors import ANTHROPIC, KEY, vendor
-from commands import Commands
+from commands import Commands, Ran
 from holdfast import Settings, sync
-from holdfast.cli import config
+from holdfast.cli import config, main
 from holdfast.cli.chat import models, slash
 from holdfast.cli.chat.lines import BYTES_MAX, Lines
 from holdfast.cli.failures import Failure
@@ -38,6 +39,24 @@ REFUSED = replace(
 def run(tmp_path):
     """The program, in a home of its own."""
     return Commands(tmp_path / "home")
+
+
+@pytest.fixture
+def inside(run, monkeypatch, capsys):
+    """The same without a process of its own, for what goes wrong before anything else happens."""
+    for name in os.environ:
+        if name.endswith(("_API_KEY", "_TOKEN")) or name.startswith(("HOLDFAST_", "XDG_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOLDFAST_HOME", str(run.home))
+
+    def inside(*arguments, input="", **environment):
+        for name, value in (run.environment | environment).items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(input.encode())))
+        status = main(arguments)
+        return Ran(subprocess.CompletedProcess(arguments, status, *capsys.readouterr()))
+
+    return inside
 
 
 @contextmanager
@@ -106,9 +125,9 @@ def test_s_begins_a_conversation_under_a_key_and_goes_on_with_it(run):
 
 
 @pytest.mark.parametrize("arguments", [["-s", "nothing"], ["-c"], ["-s", "@-3"]])
-def test_a_conversation_that_is_nowhere_is_told_and_nobody_is_asked(run, arguments):
+def test_a_conversation_that_is_nowhere_is_told_and_nobody_is_asked(run, inside, arguments):
     with asked(run, ANTHROPIC.says("Hello.")) as server:
-        done = run("chat", *arguments, "Hello?")
+        done = inside("chat", *arguments, "Hello?")
 
     assert (done.status, done.out) == (3, "")
     assert "holdfast ls" in done.err and "Traceback" not in done.err
@@ -159,13 +178,13 @@ def test_what_a_model_says_cannot_steer_the_terminal(run):
     assert kept(run)[-1] == ("assistant", "\x1b]0;title\x07 hello \u202egnp")
 
 
-def test_the_system_instruction_is_that_of_the_conversation(run):
+def test_the_system_instruction_is_that_of_the_conversation(run, inside):
     """Given once, or in the settings, it holds until another is given."""
     with asked(run, ANTHROPIC.says("Yes.")) as server:
-        run("chat", "-s", "a:1", "--system", "Be brief.", "One.")
-        run("chat", "-s", "a:1", "Two.", HOLDFAST_SYSTEM="Be long.")
-        run("chat", "-s", "a:2", "One.", HOLDFAST_SYSTEM="Be long.")
-        run("chat", "-s", "a:1", "--system", "Be kind.", "Three.")
+        inside("chat", "-s", "a:1", "--system", "Be brief.", "One.")
+        inside("chat", "-s", "a:1", "Two.", HOLDFAST_SYSTEM="Be long.")
+        inside("chat", "-s", "a:2", "One.", HOLDFAST_SYSTEM="Be long.")
+        inside("chat", "-s", "a:1", "--system", "Be kind.", "Three.")
 
     told = [_text(request.body["system"]) for request in server.requests]
     assert told == ["Be brief.", "Be brief.", "Be long.", "Be kind."]
@@ -189,12 +208,12 @@ def test_tools_of_a_file_are_run(run, tmp_path):
     ("text", "status"),
     [(None, 3), ("import nothing_of_the_kind", 2), ("x = 1", 2), ("def (", 2)],
 )
-def test_a_file_without_tools_is_told(run, tmp_path, text, status):
+def test_a_file_without_tools_is_told(inside, tmp_path, text, status):
     file = tmp_path / "tools.py"
     if text is not None:
         file.write_text(text)
 
-    done = run("chat", "--tools", str(file), "Hi.", ANTHROPIC_API_KEY=KEY)
+    done = inside("chat", "--tools", str(file), "Hi.", ANTHROPIC_API_KEY=KEY)
 
     assert done.status == status
     assert "tools.py" in done.err and "Traceback" not in done.err
@@ -212,25 +231,25 @@ def test_what_is_piped_in_stands_behind_the_question_as_a_block(run):
 
 
 @pytest.mark.parametrize("arguments", [[], ["-"]])
-def test_what_is_piped_in_alone_is_the_question(run, arguments):
+def test_what_is_piped_in_alone_is_the_question(run, inside, arguments):
     with asked(run, ANTHROPIC.says("Hello.")) as server:
-        done = run("chat", *arguments, input="I am Ada.\n")
+        done = inside("chat", *arguments, input="I am Ada.\n")
 
     assert (done.status, said(server)) == (0, [("user", "I am Ada.")])
 
 
 @pytest.mark.parametrize("arguments", [[], ["-"], [""], ["  "]])
-def test_nothing_asked_is_told(run, arguments):
-    done = run("chat", *arguments, input=" \n", ANTHROPIC_API_KEY=KEY)
+def test_nothing_asked_is_told(inside, arguments):
+    done = inside("chat", *arguments, input=" \n", ANTHROPIC_API_KEY=KEY)
 
     assert (done.status, done.out) == (2, "")
     assert "nothing was asked" in done.err
 
 
-def test_more_than_any_model_can_read_is_refused(run):
+def test_more_than_any_model_can_read_is_refused(run, inside):
     """Before anything is stored or sent."""
     with asked(run, ANTHROPIC.says("Hello.")) as server:
-        done = run("chat", "What failed?", input="x" * (4 * 1024**2 + 1))
+        done = inside("chat", "What failed?", input="x" * (4 * 1024**2 + 1))
 
     assert done.status == 2 and "4 MB" in done.err and "tail" in done.err
     assert server.requests == [] and not run.home.exists()
@@ -366,9 +385,9 @@ def _draft(run):
     ],
 )
 def test_what_cannot_be_done_is_told_in_a_sentence_and_nothing_is_kept(
-    run, arguments, environment, status, told
+    run, inside, arguments, environment, status, told
 ):
-    done = run("chat", *arguments, **environment)
+    done = inside("chat", *arguments, **environment)
 
     assert (done.status, done.out) == (status, "")
     assert told in done.err and "Traceback" not in done.err and KEY not in done.err
@@ -541,12 +560,12 @@ def test_what_a_small_model_needs_does_not_follow_the_conversation_to_another():
     assert "system" not in models.changes_for("local:smollm2-135m", large)
 
 
-def test_the_model_of_a_conversation_can_change(run):
+def test_the_model_of_a_conversation_can_change(run, inside):
     """-m holds from then on; the request has nothing of what the one before needed."""
     with asked(run, ANTHROPIC.says("Hello.")) as server:
-        run("chat", "-s", "a:1", "-m", "anthropic:claude-haiku-5-5", "One.")
-        run("chat", "-s", "a:1", "Two.")
-        run("chat", "-s", "a:1", "-m", "anthropic:claude-opus-5-5", "Three.")
+        inside("chat", "-s", "a:1", "-m", "anthropic:claude-haiku-5-5", "One.")
+        inside("chat", "-s", "a:1", "Two.")
+        inside("chat", "-s", "a:1", "-m", "anthropic:claude-opus-5-5", "Three.")
 
     asked_for = [request.body["model"] for request in server.requests]
     assert asked_for == ["claude-haiku-5-5", "claude-haiku-5-5", "claude-opus-5-5"]

@@ -241,6 +241,36 @@ def test_what_fails_is_told_and_the_conversation_goes_on(run, chat):
     assert server.requests[1].body["model"] == "claude-haiku-5-5"
 
 
+def test_a_conversation_in_use_elsewhere_is_told_and_waited_for(run, chat):
+    """It says so; whoever does not want to wait stops, and then nothing was said."""
+    stalled = ANTHROPIC.stops(ANTHROPIC.says("One, two, three."), "two")
+    with (
+        vendor(stalled, ANTHROPIC.says("Done.")) as (_, environment),
+        chat("-s", "cli:1", **environment) as first,
+    ):
+        first.wait_for_prompt(1)
+        first.type("Count." + ENTER)
+        first.wait_for("One, two,")
+        with chat("-s", "cli:1", **environment) as second:
+            second.wait_for_prompt(1)
+            told = second.text
+            second.type("Hello?" + ENTER)
+            second.wait_for("> Hello?")
+            second.wait_for("claude-sonnet-5-5 …")
+            second.type(CTRL_C)
+            second.wait_for("[stopped; nothing was said]")
+            second.wait_for_prompt(2)
+            second.type("And now?" + ENTER)
+            second.wait_for("claude-sonnet-5-5 …")
+            first.type(CTRL_C)
+            first.wait_for("[stopped; what was said is kept]")
+            second.wait_for("Done.")
+            leave(second)
+
+    assert "another program is answering here" in told and "waits for it" in told
+    assert [text for role, text in kept(run) if role == "user"] == ["Count.", "And now?"]
+
+
 @pytest.mark.parametrize("how", ["dumb", "without prompt_toolkit"])
 def test_a_poorer_terminal_has_a_prompt_too(run, chat, tmp_path, how):
     """Without codes that it does not know, and with the way to a better one where that is an

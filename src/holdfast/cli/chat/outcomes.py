@@ -21,7 +21,8 @@ def told(result: "TurnResult", way_on: str = "/resume goes on") -> str:
     """What somebody has to know who has read the answer; "" when that is all."""
     match str(result.outcome):
         case "cancelled":
-            return "[stopped; what was said is kept]"
+            kept = "what was said is kept" if result.messages else "nothing was said"
+            return f"[stopped; {kept}]"
         case "max_tokens":
             return "[the answer was cut: it was as long as it may be]"
         case "blocked":

@@ -1,6 +1,8 @@
 """How `holdfast chat` begins: what is asked, which conversation is meant, and who answers."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,6 +22,7 @@ from holdfast.cli.screen import one_line
 if TYPE_CHECKING:
     from holdfast.manager import SessionManager
     from holdfast.session import Session
+    from holdfast.tools import Tool
 
 
 class Options(NamedTuple):
@@ -49,10 +52,14 @@ async def start(app: App, options: Options) -> int:
     text = question(options.words, app.screen.note)
     if text is None:
         _check_terminal(app, is_json=options.is_json)
-    _tell_what_is_logged(app)
     tools = () if options.toolbox is None else tools_in(options.toolbox)
     if options.no_save:
         app = app.forgetful()
+    with _logs_shown(app):
+        return await _talk(app, options, text, tools)
+
+
+async def _talk(app: App, options: Options, text: str | None, tools: "tuple[Tool, ...]") -> int:
     async with app.sessions(create=True, tools=tools) as sessions:
         session = await _found(sessions, "@" if options.is_latest else options.reference)
         kept = session.settings.model if session is not None else None
@@ -129,7 +136,8 @@ def _is_terminal(app: App) -> bool:
     return not is_closed() and sys.stdin.isatty() and app.screen.is_terminal
 
 
-def _tell_what_is_logged(app: App) -> None:
+@contextmanager
+def _logs_shown(app: App) -> Iterator[None]:
     """What the library warns of goes where everything else goes that is no answer."""
     import logging
 
@@ -137,6 +145,9 @@ def _tell_what_is_logged(app: App) -> None:
         def emit(self, record: logging.LogRecord) -> None:
             app.screen.note(one_line(record.getMessage(), 1_000))
 
-    logger = logging.getLogger("holdfast")
-    logger.addHandler(ToScreen())
-    logger.propagate = False
+    logger, handler = logging.getLogger("holdfast"), ToScreen()
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
