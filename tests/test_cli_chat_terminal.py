@@ -6,7 +6,9 @@ The local model is asked for real.
 
 import asyncio
 import re
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -337,3 +339,24 @@ def test_what_the_model_is_not_shown_is_told(run, chat):
     assert "bot:1: 6 messages" in shown and "1 fold shortens" in shown
     assert "> 2.\nThree\\x1b[2J." in shown
     assert "claude-haiku-5-5 answers: as before" in shown
+
+
+def test_a_conversation_needs_a_terminal_to_be_shown_in(run):
+    """Typed at one and piped into something, it would be blind."""
+    command = ["sh", "-c", '"$@" | cat; echo "the end"', "sh", *CHAT]
+    with Terminal(command, run.environment | {"ANTHROPIC_API_KEY": KEY}) as terminal:
+        terminal.wait_for("the end")
+        text = terminal.text
+
+    assert "error: a conversation needs a terminal" in text and "Traceback" not in text
+    assert not run.home.exists()
+
+
+def test_the_picture_shows_the_program_as_it_is(tmp_path):
+    """docs/chat.svg is what docs/picture.py draws now."""
+    pytest.importorskip("rich", reason="rich draws the picture: pip install 'holdfast[dev]'")
+    docs = Path(__file__).parents[1] / "docs"
+
+    subprocess.run([sys.executable, docs / "picture.py", tmp_path / "chat.svg"], check=True)
+
+    assert (tmp_path / "chat.svg").read_text() == (docs / "chat.svg").read_text()
