@@ -8,6 +8,7 @@ import asyncio
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -97,8 +98,12 @@ def test_the_first_five_minutes(run, chat):
     assert stopped[2:] == [("user", "Who am I?"), ("assistant", "You are Ada.")]
     assert reverted == answered and kept(run) == stopped
     with sync.open(run.store) as sessions:
-        (found,) = sessions.search("walruses").items
+        (found,) = sessions.search("like walruses").items
         assert found.stored.entry.text == "I am Ada, and I like walruses."
+    for command in (["search", "like walruses"], ["show", "@"], ["export", "@", "-f", "markdown"]):
+        if find_spec(f"holdfast.cli.commands.{command[0]}_"):
+            done = run(*command)
+            assert done.status == 0 and "walruses" in done.out
 
 
 def test_an_answer_that_was_killed_is_shown_as_far_as_it_came_and_gone_on_with(run, chat):
