@@ -124,6 +124,14 @@ class Screen:
         """To stdout. The text is safe already: see `safe`."""
         sys.stdout.write(text + end)
 
+    def sign(self, sign: str, plain: str) -> str:
+        """A sign, or what stands for it where it cannot be written."""
+        try:
+            sign.encode(sys.stdout.encoding or "ascii")
+        except UnicodeEncodeError:
+            return plain
+        return sign
+
     def note(self, text: str, *styles: str) -> None:
         """To stderr, for people; on a terminal no word is cut in two."""
         lines = wrapped(text, self.width) if _is_terminal(sys.stderr) else [text]

@@ -94,9 +94,12 @@ class Display:
         for result in message.results:
             call = self._calls.pop(result.call_id or "", None)
             name = result.name or "a tool" if call is None else call_in_words(call)
-            sign, style = ("✗", "red") if result.is_error else ("✓", "dim")
+            sign = self._screen.sign
+            ended, style = (sign("✓", "ok:"), "dim")
+            if result.is_error:
+                ended, style = (sign("✗", "failed:"), "red")
             said = one_line(message.text or "nothing", self._screen.width)
-            self._note(f"{sign} {name} → {said}", style)
+            self._note(f"{ended} {name} {sign('→', '->')} {said}", style)
         if self._calls:
             self._live.show(f"{call_in_words(next(iter(self._calls.values())))} …")
 
