@@ -53,7 +53,7 @@ class App:
         program = os.environ.get("HOLDFAST_PROGRAM") or "holdfast chat"
         if not self._store:
             return f"{program} -c"
-        has_secret = "@" in self._store
+        has_secret = "@" in self._store or "password=" in self._store
         return f"{program} -c --store {'…' if has_secret else shlex.quote(self._store)}"
 
     def forgetful(self) -> "App":

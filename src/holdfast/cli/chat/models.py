@@ -6,6 +6,8 @@ small model on this machine. It is said which it is, why, and how to choose anot
 
 import os
 import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,8 +16,6 @@ from holdfast.cli.failures import REFUSED, USAGE, Failure
 from holdfast.cli.screen import Screen
 
 if TYPE_CHECKING:
-    import asyncio
-
     from holdfast.providers.base import Provider
     from holdfast.settings import Settings
 
@@ -121,7 +121,8 @@ async def _local(name: str, screen: Screen) -> "Provider":
     return LocalProvider.opened(model)
 
 
-def warm_up(provider: "Provider") -> "asyncio.Task[None] | None":
+@asynccontextmanager
+async def warming_up(provider: "Provider") -> AsyncIterator[None]:
     """Load a local model while the first line is typed. What fails is told when it is asked."""
     import asyncio
     from contextlib import suppress
@@ -129,15 +130,17 @@ def warm_up(provider: "Provider") -> "asyncio.Task[None] | None":
     from holdfast.errors import HoldfastError
     from holdfast.providers.local.provider import LocalProvider
 
-    if not isinstance(provider, LocalProvider):
-        return None
-    local = provider
-
     async def load() -> None:
-        with suppress(HoldfastError, OSError):
-            await local.ready()
+        if isinstance(provider, LocalProvider):
+            with suppress(HoldfastError, OSError):
+                await provider.ready()
 
-    return asyncio.get_running_loop().create_task(load())
+    loading = asyncio.get_running_loop().create_task(load())
+    try:
+        yield
+    finally:
+        loading.cancel()
+        await asyncio.wait([loading])
 
 
 def is_local(name: str) -> bool:

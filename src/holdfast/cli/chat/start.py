@@ -87,10 +87,8 @@ async def _talk(app: App, options: Options, text: str | None, tools: "tuple[Tool
 async def _converse(app: App, talk: Talk, choice: models.Choice, options: Options) -> None:
     prompt = prompt_for(app.screen, is_kept=talk.is_kept)
     conversation = Interactive(talk, prompt, go_on=app.go_on, is_quiet=options.is_quiet)
-    warming = models.warm_up(talk.provider)
-    await conversation.run(choice.told)
-    if warming is not None:
-        await warming
+    async with models.warming_up(talk.provider):
+        await conversation.run(choice.told)
 
 
 async def _answer(app: App, talk: Talk, choice: models.Choice, options: Options, text: str) -> int:
