@@ -64,6 +64,8 @@ LAYERS = (
         "outline",
         "branching",
         "forking",
+        "archive",
+        "health",
         "child",
         "children",
         "subagent",
@@ -79,7 +81,8 @@ LAYER_OF = {unit: number for number, layer in enumerate(LAYERS) for unit in laye
 
 # In these layers even neighbours keep apart, or one could not be had without the other.
 APART = {LAYER_OF["stores"], LAYER_OF["sync"]}
-STARTS = {"__main__": {"cli"}}  # `python -m holdfast` is the program
+# `python -m holdfast` is the program, and `holdfast export` writes formats
+STARTS = {"__main__": {"cli"}, "cli": {"formats"}}
 
 # Which modules may import what is not in the standard library.
 THIRD_PARTY = {

@@ -35,6 +35,9 @@ def command(name: str, **attributes: Any) -> Callable[[Callable[..., Any]], clic
             return result
 
         made: click.Command = click.command(name, **attributes)(common_options(run))  # type: ignore[no-untyped-call]
+        for parameter in made.params:
+            if (parameter.metavar or "").strip("[].…").startswith("REF"):
+                parameter._custom_shell_complete = _keys
         made.params.sort(key=lambda parameter: not parameter.expose_value)  # its own come first
         return made
 
@@ -66,6 +69,12 @@ def common_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _common(*names: str, **attributes: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return click.option(*names, expose_value=False, callback=_remember, **attributes)
+
+
+def _keys(context: click.Context, _: click.Parameter, incomplete: str) -> Any:
+    from holdfast.cli.completing import keys
+
+    return keys(context, incomplete)
 
 
 def _remember(context: click.Context, parameter: click.Parameter, value: Any) -> None:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from holdfast.cli.screen import Screen, columns, one_line, safe
+from holdfast.cli.screen import Screen, columns, counted, one_line, safe
 
 if TYPE_CHECKING:
     from holdfast.events import Event
@@ -106,7 +106,7 @@ class Display:
     def _end_thought(self) -> None:
         words, self._thought = len(self._thought.split()), ""
         if words:
-            self._note(f"[thought, {words:,} word{'s' * (words > 1)}]")
+            self._note(f"[thought, {counted(words, 'word')}]")
 
     def _note(self, text: str, *styles: str) -> None:
         """A line of its own, for people at a terminal."""

@@ -7,7 +7,7 @@ model is not shown in full, what was said last, and what became of a turn that w
 from typing import TYPE_CHECKING
 
 from holdfast.cli import times
-from holdfast.cli.screen import Screen, one_line, safe
+from holdfast.cli.screen import Screen, counted, one_line, safe
 
 if TYPE_CHECKING:
     from holdfast.cli.chat.talk import Talk
@@ -77,7 +77,7 @@ def _held(session: "Session") -> str:
     """How much there is, and how much of it the model is shown otherwise."""
     if not session.count:
         return "nothing was answered in it yet"
-    count = "1 message" if session.count == 1 else f"{session.count:,} messages"
+    count = counted(session.count, "message")
     branch = "" if session.branch == "main" else f" on {one_line(session.branch, 40)}"
     folds = len(session.folds)
     told = "all of it is shown to the model"

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from holdfast.cli.chat.talk import Talk
-from holdfast.cli.screen import cut, one_line, safe
+from holdfast.cli.screen import counted, cut, one_line, safe
 
 if TYPE_CHECKING:
     from holdfast.outline import Turn
@@ -84,16 +84,14 @@ async def usage(talk: Talk) -> None:
     spent = sum((turn.usage for turn in found), Usage())
     costs = [turn.cost for turn in found if turn.cost is not None]
     cost = sum(costs, Decimal(0)) if costs else None
-    talk.screen.note(f"{_turns(len(found))} on {safe(session.branch)}: {in_words(spent, cost)}")
+    talk.screen.note(
+        f"{counted(len(found), 'turn')} on {safe(session.branch)}: {in_words(spent, cost)}"
+    )
     window = session.window(talk.provider)
     talk.screen.note(
         f"the next request has about {window.used:,} tokens, "
         f"{100 * window.used / window.limit:.1f} % of what fits"
     )
-
-
-def _turns(count: int) -> str:
-    return "1 turn" if count == 1 else f"{count:,} turns"
 
 
 def in_words(usage: "Usage", cost: Decimal | None) -> str:
