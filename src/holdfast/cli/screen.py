@@ -155,14 +155,6 @@ class Screen:
             return plain
         return sign
 
-    def sign(self, sign: str, plain: str) -> str:
-        """A sign, or what stands for it where it cannot be written."""
-        try:
-            sign.encode(sys.stdout.encoding or "ascii")
-        except UnicodeEncodeError:
-            return plain
-        return sign
-
     def note(self, text: str, *styles: str) -> None:
         """To stderr, for people; on a terminal no word is cut in two."""
         end_line()
