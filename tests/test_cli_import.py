@@ -67,6 +67,7 @@ def test_help_loads_no_engine(commands):
         "holdfast.cli.failures",
         "holdfast.cli.program",
         "holdfast.cli.screen",
+        "holdfast.text",
     }
     assert not {"asyncio", "msgspec", "sqlite3"} & found
 

@@ -15,15 +15,16 @@ from holdfast.erasing import erase
 from holdfast.errors import InvalidInput
 from holdfast.frozen import FrozenDict
 from holdfast.inputs import Input, named_settings, policy_of, said, seconds, token_under
-from holdfast.messages import Message
+from holdfast.messages import Message, ToolCall
 from holdfast.preview import Preview, preview
 from holdfast.results import TurnResult
 from holdfast.settings import Settings
 from holdfast.steps import drafts
-from holdfast.steps.drafts import Draft
+from holdfast.steps.drafts import PENDING, Draft
 from holdfast.steps.folding import shown
 from holdfast.steps.observers import OnEvent, checked
 from holdfast.steps.orders import Answers, Order
+from holdfast.steps.standing import standing
 from holdfast.stores.base import Tenant
 from holdfast.stores.values import Appended, Branch, Chunk, Record, Stored
 from holdfast.streams import Stream, finished
@@ -122,6 +123,14 @@ class Session:
     def draft(self) -> Draft | None:
         """A turn that runs, failed, waits, or was cut off; None when there is none."""
         return drafts.read(self._record.draft)
+
+    @property
+    def pending(self) -> tuple[ToolCall, ...]:
+        """The calls that wait for an answer here: `resume({call.id: True})`."""
+        draft = self.draft
+        if draft is None or draft.ended != PENDING or draft.branch != self.branch:
+            return ()
+        return standing(self._bench.talk.turn()).waiting
 
     @property
     def folds(self) -> tuple[Stored, ...]:

@@ -1,5 +1,7 @@
 """What every command is given: where conversations are, and where to print."""
 
+import os
+import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cached_property
@@ -44,6 +46,19 @@ class App:
     @property
     def tenant(self) -> str:
         return config.setting("tenant", self._tenant)[0]
+
+    @property
+    def go_on(self) -> str:
+        """What somebody types to go on with the latest conversation."""
+        program = os.environ.get("HOLDFAST_PROGRAM") or "holdfast chat"
+        if not self._store:
+            return f"{program} -c"
+        has_secret = "@" in self._store or "password=" in self._store
+        return f"{program} -c --store {'…' if has_secret else shlex.quote(self._store)}"
+
+    def forgetful(self) -> "App":
+        """The same, but keeping nothing."""
+        return App("memory:", self._tenant, self._color, self.is_debug)
 
     @property
     def is_default_store(self) -> bool:

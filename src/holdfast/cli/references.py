@@ -21,6 +21,13 @@ _PAGE = 1_000
 _SHOWN = 5
 
 
+class Unknown(Failure):
+    """There is no such conversation."""
+
+    def __init__(self, reference: str) -> None:
+        super().__init__(f"there is no conversation {reference!r}: see holdfast ls", NOT_FOUND)
+
+
 async def find_key(sessions: "SessionManager", reference: str) -> str:
     """The key of the conversation that is meant, or Failure."""
     if latest := _LATEST.match(reference):
@@ -64,7 +71,7 @@ async def _beginning(sessions: "SessionManager", start: str) -> str:
             break
         page = await sessions.list(limit=_PAGE, page=page.next)
     if not start or not found:
-        raise Failure(f"there is no conversation {start!r}: see holdfast ls", NOT_FOUND)
+        raise Unknown(start)
     if len(found) > 1:
         shown = ", ".join(found[:_SHOWN]) + (" and more" if len(found) > _SHOWN else "")
         raise Failure(f"{start!r} may be {shown}: give more of it", NOT_FOUND)

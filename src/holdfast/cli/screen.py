@@ -111,6 +111,17 @@ class Screen:
             return 10_000 if "COLUMNS" not in os.environ else shutil.get_terminal_size().columns
         return max(20, shutil.get_terminal_size().columns)
 
+    @property
+    def has_color(self) -> bool:
+        """Whether stdout is coloured."""
+        return self._has_color(sys.stdout)
+
+    @property
+    def can_rewrite(self) -> bool:
+        """Whether a line can be written again over itself, and somebody sees that."""
+        is_seen = self.is_terminal and _is_terminal(sys.stderr)
+        return is_seen and os.environ.get("TERM", "dumb") != "dumb"
+
     def styled(self, text: str, *styles: str, on: TextIO | None = None) -> str:
         """The text, already safe, in a style, where there is colour."""
         if not text or not styles or not self._has_color(on or sys.stdout):
@@ -145,9 +156,11 @@ class Screen:
         return sign
 
     def note(self, text: str, *styles: str) -> None:
-        """To stderr, for people."""
+        """To stderr, for people; on a terminal no word is cut in two."""
         end_line()
-        print(self.styled(text, *(styles or ("dim",)), on=sys.stderr), file=sys.stderr, flush=True)
+        lines = wrapped(text, self.width) if _is_terminal(sys.stderr) else [text]
+        styled = [self.styled(line, *(styles or ("dim",)), on=sys.stderr) for line in lines]
+        print("\n".join(styled), file=sys.stderr, flush=True)
 
     def json(self, value: Any) -> None:
         """One JSON document, for programs; indented on a terminal."""

@@ -291,6 +291,11 @@ class Session:
         ...
 
     @property
+    def pending(self) -> tuple[ToolCall, ...]:
+        """The calls that wait for an answer here: `resume({call.id: True})`."""
+        ...
+
+    @property
     def folds(self) -> tuple[Stored, ...]:
         """The folds on the branch in use that no later one covers whole."""
         ...
