@@ -7,6 +7,7 @@ another program did to nanobot's file is adopted.
 """
 
 import os
+import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import suppress
@@ -27,6 +28,7 @@ _TAIL = 16 * 1024
 _LINE_MAX = 8 * 1024 * 1024  # of nanobot's line 1
 _HELD_BYTES = 64 * 1024 * 1024
 _HELD_MIN = 8
+_TICK_NS = 2 * 10**9  # no file system tells times more coarsely
 
 
 class Listing(NamedTuple):
@@ -49,7 +51,7 @@ class Folder:
         self._ids: dict[str, str] = {}
         self._has_more = False  # than when `shrink` last looked
         self.is_complete = False  # every id is known; until another process writes
-        self._listings: dict[str, tuple[Seen, Seen | None, Listing]] = {}
+        self._listings: dict[str, tuple[Seen, Listing]] = {}
 
     # Finding
 
@@ -153,21 +155,26 @@ class Folder:
             yield from (name for name in files if name not in known)
 
     def listing(self, name: str) -> Listing | None:
-        """What a list shows of a session, without loading it."""
+        """What a list shows of a session, without loading it.
+
+        It is remembered once the sidecar has rested for a while: a write into its room changes no
+        size, and two in one tick of the clock that files go by have the same time.
+        """
         there = seen_at(f"{self._logs}/{name}")
+        known = self._listings.pop(name, None)
         if there is None:
-            self._listings.pop(name, None)
             return None
-        found = self._listings.get(name)
-        if found is None or found[0] != there:
+        if known is not None and known[0] == there:
+            listing = known[1]
+        else:
             try:
                 listing = self._read_listing(name)
             except (HoldfastError, OSError) as error:
                 listing = _unreadable(name, error)
-            found = (there, None, listing)
-            self._listings[name] = found
             self._ids[listing.head.id] = name
-        return found[2]
+        if time.time_ns() - there[2] > _TICK_NS:
+            self._listings[name] = there, listing
+        return listing
 
     def _read_listing(self, name: str) -> Listing:
         path = self.files.logs / name
