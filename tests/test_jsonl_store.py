@@ -136,31 +136,56 @@ async def test_a_folder_that_must_be_there_is_not_made(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@asynchronous
-async def test_a_new_file_is_on_the_disk_with_its_name_before_it_counts(tmp_path, monkeypatch):
-    """S4-50, B2: beside the old one, synced, the sidecar before it, and the folder after it."""
-    happened = []
+@pytest.fixture
+def happened(monkeypatch):
+    """What was done to files, in order, once `watch` was called: its name and two suffixes."""
+    noted = []
 
     def note(name, function):
-        def noted(*arguments, **options):
-            happened.append((name, *(Path(str(each)).suffix for each in arguments[:2])))
+        def called(*arguments, **options):
+            noted.append((name, *(Path(str(each)).suffix for each in arguments[:2])))
             return function(*arguments, **options)
 
-        return noted
+        return called
 
-    async with open_store(f"jsonl:{tmp_path}/s") as store:
-        record = await store.tenant().create(Record(key="a:b"), [Message.user("x")])
+    def watch():
         monkeypatch.setattr(writing.os, "replace", note("replace", os.replace))
         monkeypatch.setattr(files, "sync", note("sync", files.sync))
         monkeypatch.setattr(writing, "sync", note("sync", writing.sync))
         folder = private_files.sync_folder
         monkeypatch.setattr(private_files, "sync_folder", note("folder", folder))
+        return noted
+
+    return watch
+
+
+@asynchronous
+async def test_a_new_file_is_on_the_disk_with_its_name_before_it_counts(tmp_path, happened):
+    """S4-50, B2: beside the old one, synced, the sidecar before it, and the folder after it."""
+    async with open_store(f"jsonl:{tmp_path}/s") as store:
+        record = await store.tenant().create(Record(key="a:b"), [Message.user("x")])
+        noted = happened()
         await store.tenant().update(record.id, {"metadata": {"title": "t"}})
 
-    synced = [each[0] for each in happened]
-    assert synced == ["sync", "sync", "replace", "folder"]
-    assert happened[2] == ("replace", ".page", ".jsonl")
+    assert [each[0] for each in noted] == ["sync", "sync", "replace", "folder"]
+    assert noted[2] == ("replace", ".page", ".jsonl")
     assert list((tmp_path / "s/.holdfast/temporary").iterdir()) == []
+
+
+@asynchronous
+async def test_what_takes_the_place_of_a_file_is_on_the_disk_at_every_level(tmp_path, happened):
+    """Level "fast" may lose the end. A file that was replaced by one that is not on the disk yet
+    would be lost as a whole, with what was safe for years."""
+    async with open_store(f"jsonl:{tmp_path}/s", durability="fast") as store:
+        tenant = store.tenant()
+        record = await tenant.create(Record(key="a:b"), [Message.user("x"), Message.user("y")])
+        noted = happened()
+        await tenant.update(record.id, {"metadata": {"title": "t"}})
+        await tenant.erase(record.id, [1])
+
+    page = [("sync", ""), ("replace", ".page", ".jsonl")]
+    log = [("sync", ""), ("replace", ".log", ".log")]
+    assert [each for each in noted if each[0] != "folder"] == [*page, page[0], *log, page[1]]
 
 
 @asynchronous

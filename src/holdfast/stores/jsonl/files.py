@@ -71,10 +71,11 @@ class Files:
             return sorted(self.aside.glob(f"{digest_of(key)}.*"))
         return []
 
-    def set_aside(self, key: str, data: bytes, *, is_sync: bool = True) -> Path:
-        """Keep a copy of bytes that will not be in any other file."""
+    def set_aside(self, key: str, data: bytes) -> Path:
+        """Keep a copy of bytes that will not be in any other file; it is on the disk, whatever the
+        level: they are not ours."""
         path = self.aside / f"{digest_of(key)}.{secrets.token_hex(8)}{SUFFIX}"
-        write_new(path, [data], is_sync=is_sync)
+        write_new(path, [data], is_sync=True)
         private_files.sync_folder(self.aside)
         return path
 

@@ -117,7 +117,7 @@ def _adopt(
     shelf: StateShelf, place: Place, state: State, data: bytes, seen: Seen, found: Page
 ) -> None:
     if found.lost and not _is_torn_line_of_ours(state, found, data):
-        state.files.set_aside(state.head.key, data, is_sync=place.is_sync)
+        state.files.set_aside(state.head.key, data)
     state.title = state.title_of_document()
     said = adopting.adopt(shelf, state, found)
     place.notes += [f"session {state.head.key!r}: {each}" for each in said]
@@ -195,7 +195,7 @@ def take_in(shelf: StateShelf, place: Place, folder: Folder, name: str, key: str
         private=[line.decode(errors="replace") for line in found.private],
     )
     if found.lost:
-        kept = folder.files.set_aside(key, data, is_sync=place.is_sync)
+        kept = folder.files.set_aside(key, data)
         told = FrozenDict({"lines": found.lost, "kept": kept.name})
         adopting.append_entries(shelf, state, [Mark(what="damaged", data=told)])
     state.change.is_taken, state.change.is_shown_anew = True, not found.is_plain

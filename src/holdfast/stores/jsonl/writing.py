@@ -258,7 +258,7 @@ def _put_log(state: State, head: HeadRecord, shown: Shown, *, is_sync: bool) -> 
     log = state.log_path
     data = list(_whole_log(state, head, shown))
     try:
-        write_new(fresh, data, is_sync=is_sync)
+        write_new(fresh, data, is_sync=is_sync or _is_there(log))
         state.shut("log")
         _rename(fresh, log, is_sync=is_sync)
     finally:
@@ -312,8 +312,14 @@ def _write_page(state: State, *, is_sync: bool) -> _Anew:
             yield _line(state, seq, shown, is_appended=False)
 
     path = state.files.new(state.head.key, "page")
-    inode, size, _ = write_new(path, pieces(), is_sync=is_sync)
+    inode, size, _ = write_new(path, pieces(), is_sync=is_sync or _is_there(state.main_path))
     return _Anew(path, size, inode, shown, page.place_of_time(first))
+
+
+def _is_there(target: Path) -> bool:
+    """Whether a file is to be replaced. The new one is then on the disk first, at every level: what
+    is in the old one may have been safe for years, and a rename can be there before its bytes."""
+    return os.path.lexists(target)
 
 
 def _rename(source: Path, target: Path, *, is_sync: bool) -> None:
