@@ -20,6 +20,7 @@ from holdfast.stores.jsonl.names import SUFFIX, base64_name, digest_of, is_usabl
 
 OWN = ".holdfast"
 LOCK = ".session-files.lock"
+GONE = "gone"  # nanobot's file of a session that is being removed, until the rest of it is gone
 _CHECKPOINT = ".checkpoint.json"
 _READ_STEP = 1 << 22
 
@@ -65,6 +66,10 @@ class Files:
         path.unlink(missing_ok=True)
         return path
 
+    def being_removed(self, key: str) -> Path:
+        """What is left of nanobot's file while its session is removed."""
+        return self.temporary / f"{digest_of(key)}.{GONE}"
+
     def copies(self, key: str) -> list[Path]:
         """What was set aside of a session."""
         with suppress(FileNotFoundError):
@@ -85,10 +90,15 @@ class Files:
         return [self.folder / names] if is_usable(names) else []
 
     def sweep(self) -> None:
-        """Remove what a process that died was writing; nobody writes while this runs."""
+        """Remove what a process that died was writing; nobody writes while this runs.
+
+        Where it was removing a session, that stays to be seen by whoever looks for the session.
+        """
         with suppress(FileNotFoundError):
             for path in self.temporary.iterdir():
-                path.unlink()
+                is_removal = path.suffix == f".{GONE}"
+                if not (is_removal and (self.logs / f"{path.stem}.log").exists()):
+                    path.unlink()
 
 
 def seen_at(path: Path | str) -> Seen | None:

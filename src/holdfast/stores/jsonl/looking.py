@@ -152,13 +152,17 @@ def _settle(place: Place, state: State, seen: Seen, first: bytes | None) -> None
 def _bury(place: Place, state: State) -> None:
     """Nanobot's file is gone: somebody deleted the session, or it was never finished.
 
-    Its sidecar is set aside, so that whoever did it by mistake can have it back.
+    Its sidecar is set aside, so that whoever did it by mistake can have it back; unless we were
+    removing all of it, and were cut off.
     """
     state.shut()
     log = state.log_path
-    os.replace(log, state.files.aside / f"{log.stem}.{state.record.id}.log")
-    if place.is_sync:
-        private_files.sync_folder(state.files.aside)
+    if state.files.being_removed(state.record.key).exists():
+        writing.finish_removal(state)
+    else:
+        os.replace(log, state.files.aside / f"{log.stem}.{state.record.id}.log")
+        if place.is_sync:
+            private_files.sync_folder(state.files.aside)
     place.folder(state.record.tenant).forget(log.name)
 
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from holdfast import private_files
 from holdfast.codec import nanobot
 from holdfast.stores.jsonl import page, sidecar
-from holdfast.stores.jsonl.files import seen, seen_at, sync, write_at, write_new
+from holdfast.stores.jsonl.files import GONE, seen, seen_at, sync, write_at, write_new
 from holdfast.stores.jsonl.sidecar import HeadRecord, Record
 from holdfast.stores.jsonl.state import Change, State
 
@@ -355,22 +355,27 @@ def _undo_replace(state: State, fresh: Path, log_size: int, *, is_anew: bool) ->
 
 def remove(state: State) -> None:
     """Everything of a session. Nanobot's file goes first: without it there is no session."""
-    state.shut()
-    files, key = state.files, state.record.key
-    main, old = state.main_path, files.new(key, "old")
-    copies = [*files.checkpoints(key), *files.copies(key)]
+    files, main = state.files, state.main_path
+    gone = files.new(state.record.key, GONE)
     try:
-        os.replace(main, old)
+        os.replace(main, gone)
         private_files.sync_folder(files.folder)
-        state.log_path.unlink(missing_ok=True)
+        finish_removal(state)
     except BaseException:
         with suppress(OSError):
-            os.replace(old, main)
+            os.replace(gone, main)
         raise
-    for path in (old, *copies):
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
-    with suppress(OSError):
+
+
+def finish_removal(state: State) -> None:
+    """What is to be done when nanobot's file is out of the way; the sidecar is the last to go,
+    because it is what leads here again."""
+    state.shut()
+    files, key = state.files, state.record.key
+    for path in (*files.checkpoints(key), *files.copies(key), state.log_path):
+        path.unlink(missing_ok=True)
+    with suppress(OSError):  # it is removed; what is left of it in `temporary` is swept away
+        files.being_removed(key).unlink(missing_ok=True)
         private_files.sync_folder(files.logs)
 
 
