@@ -52,6 +52,7 @@ class Folder:
         self._has_more = False  # than when `shrink` last looked
         self.is_complete = False  # every id is known; until another process writes
         self._listings: dict[str, tuple[Seen, Listing]] = {}
+        self._young: set[str] = set()  # those of `_listings` that had just been written to
 
     # Finding
 
@@ -93,8 +94,9 @@ class Folder:
             state.shut()
 
     def keep(self, state: State) -> None:
-        """Hold a session."""
+        """Hold a session, as it is now."""
         name = state.name
+        self._listings.pop(name, None)
         if self.states.get(name) is not state:
             self._has_more = self._has_more or name not in self.states
             self.states[name] = state
@@ -155,26 +157,33 @@ class Folder:
             yield from (name for name in files if name not in known)
 
     def listing(self, name: str) -> Listing | None:
-        """What a list shows of a session, without loading it.
-
-        It is remembered once the sidecar has rested for a while: a write into its room changes no
-        size, and two in one tick of the clock that files go by have the same time.
-        """
+        """What a list shows of a session, without loading it."""
         there = seen_at(f"{self._logs}/{name}")
-        known = self._listings.pop(name, None)
+        found = self._listings.get(name)
         if there is None:
+            self._listings.pop(name, None)
             return None
-        if known is not None and known[0] == there:
-            listing = known[1]
-        else:
+        if found is None or found[0] != there:
             try:
                 listing = self._read_listing(name)
             except (HoldfastError, OSError) as error:
                 listing = _unreadable(name, error)
+            found = self._listings[name] = there, listing
             self._ids[listing.head.id] = name
-        if time.time_ns() - there[2] > _TICK_NS:
-            self._listings[name] = there, listing
-        return listing
+            if time.time_ns() - there[2] < _TICK_NS:
+                self._young.add(name)
+        return found[1]
+
+    def others_wrote(self) -> None:
+        """Another process of ours has written: there may be more sessions, and more in a sidecar.
+
+        A write into its room changes no size, and in the same tick of the clock that files go by
+        no time either: what was read of one so young is read again.
+        """
+        self.is_complete = False
+        for name in self._young:
+            self._listings.pop(name, None)
+        self._young.clear()
 
     def _read_listing(self, name: str) -> Listing:
         path = self.files.logs / name

@@ -100,7 +100,7 @@ class Place:
         self._begun = self.last_stamp()
         if self._begun != self._settled:
             for folder in self._folders.values():
-                folder.is_complete = False
+                folder.others_wrote()
 
     # The order of things
 
