@@ -175,8 +175,8 @@ async def test_a_new_file_is_on_the_disk_with_its_name_before_it_counts(tmp_path
 
 @asynchronous
 async def test_what_takes_the_place_of_a_file_is_on_the_disk_at_every_level(tmp_path, happened):
-    """S4-50, B2: level "fast" may lose the end. A file that was replaced by one that is not on the disk yet
-    would be lost as a whole, with what was safe for years."""
+    """S4-50, B2: level "fast" may lose the end. A file that was replaced by one that is not on the
+    disk yet would be lost as a whole, with what was safe for years."""
     async with open_store(f"jsonl:{tmp_path}/s", durability="fast") as store:
         tenant = store.tenant()
         record = await tenant.create(Record(key="a:b"), [Message.user("x"), Message.user("y")])
@@ -210,7 +210,7 @@ async def test_what_a_process_that_died_was_writing_is_removed(tmp_path):
 
 @pytest.mark.parametrize("steps", range(1, 7))
 def test_a_session_that_was_being_deleted_leaves_nothing_behind(tmp_path, steps):
-    """S4-52: who dies in the middle of deleting has promised nothing: the session is there, or it is not.
+    """S4-52: who dies in the middle of deleting has promised nothing: the session is there or not.
     But what is left of one that nobody finds could not be deleted again: who looks next does it."""
     url = f"jsonl:{tmp_path}/s"
 
