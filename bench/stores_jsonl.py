@@ -94,6 +94,10 @@ def _report(table: Table, found: dict[str, list[float]], long: int) -> None:
         two, one = ratio(found[name], found["two"]), ratio(found[name], found["one"])
         table.row(f"to {words} messages, and both files bare", us[name], us["two"], two, most=1.5)
         table.row(f"to {words} messages, and one file bare", us[name], us["one"], one, most=2.3)
+    table.note(
+        f"both files bare are {ratio(found['two'], found['one']):.2f} times one file bare: "
+        "two syncs and three writes, against one and two"
+    )
     two, one = (quantile(found[f"{each}, no time"], 0.5) * 1e6 for each in ("two", "one"))
     table.note(f"bare without the 26 characters of the time: {two:.0f} us, and {one:.0f} us")
     for each in ("two", "one"):

@@ -11,10 +11,12 @@ is one of two processes that write at the same time.
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +46,7 @@ async def measure(table: Table, folder: Path, *, rounds: int, quick: bool) -> No
         await one_caller(table, ours, raw, ids, rounds=20 if quick else 100)
         await many_callers(table, ours, raw, ids, rounds=rounds)
         await watchers(table, ours, ids[0], times=100 if quick else 500)
-        processes(table, ours, ids, rounds=1 if quick else 5)
+        processes(table, cluster, ids, rounds=1 if quick else 5)
     finally:
         cluster.stop("fast")
 
@@ -179,22 +181,46 @@ async def watchers(table: Table, ours: str, id: str, *, times: int) -> None:
     table.row("p99", quantile(took, 0.99))
 
 
-def processes(table: Table, ours: str, ids: Sequence[str], *, rounds: int) -> None:
-    """The same callers in one process and in two."""
-    one, two = [], []
+def processes(table: Table, cluster: Any, ids: Sequence[str], *, rounds: int) -> None:
+    """The same callers in one process and in two; and how many cores that takes, server and all."""
+    ours = cluster.url("ours", ROLE)
+    jobs = {
+        "one": [_job(ours, ids)],
+        "two": [_job(ours, ids[::2]), _job(ours, ids[1::2])],
+    }
+    found: dict[str, list[tuple[float, float]]] = {"one": [], "two": []}
     for _ in range(rounds):
-        one.append(_together([_job(ours, ids)]))
-        two.append(_together([_job(ours, ids[::2]), _job(ours, ids[1::2])]))
+        for name, some in jobs.items():
+            before = _server_cpu_s(cluster)
+            per_s, client = _together(some)
+            found[name].append((per_s, client + (_server_cpu_s(cluster) - before) / SECONDS))
     table.title(f"PostgreSQL: 2 processes with {CALLERS // 2} callers each, against 1 (turns/s)")
+    one, two = ([each[0] for each in found[name]] for name in ("one", "two"))
     table.row("in sum", quantile(two, 0.5), quantile(one, 0.5), ratio(two, one), least=1)
+    cores = {name: quantile([each[1] for each in some], 0.5) for name, some in found.items()}
+    table.note(
+        f"(cores in use by clients and server: {cores['one']:.2f} with one process, "
+        f"{cores['two']:.2f} with two, of {os.cpu_count()})"
+    )
+
+
+def _server_cpu_s(cluster: Any) -> float:
+    """What the server has used so far; its first process also counts for those that ended."""
+    first, *others = cluster.pids()
+    ticks = 0
+    for pid in (first, *others):
+        with suppress(OSError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11 : 15 if pid == first else 13]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _job(url: str, ids: Sequence[str]) -> str:
     return json.dumps({"url": url, "ids": list(ids)})
 
 
-def _together(jobs: list[str]) -> float:
-    """Turns a second of all processes."""
+def _together(jobs: list[str]) -> tuple[float, float]:
+    """Turns a second of all processes, and how many cores they used."""
     children = [
         subprocess.Popen(
             [sys.executable, __file__, job],
@@ -210,20 +236,22 @@ def _together(jobs: list[str]) -> float:
         assert child.stdin is not None
         child.stdin.write("go\n")
         child.stdin.flush()
-    return sum(float(child.communicate()[0]) for child in children)
+    told = [json.loads(child.communicate()[0]) for child in children]
+    return sum(each[0] for each in told), sum(each[1] for each in told)
 
 
-async def work(job: dict[str, Any]) -> float:
-    """What one of the processes does: turns a second."""
+async def work(job: dict[str, Any]) -> tuple[float, float]:
+    """What one of the processes does: turns a second, and how much of a core it used."""
     async with open_store(job["url"]) as store:
         tenant = store.tenant(TENANT)
         crowd = Crowd(tenant, job["ids"], turns(8))
         crowd.heads = {id: (await tenant.tail(id, count=1))[-1].seq for id in job["ids"]}
         print("ready", flush=True)
         sys.stdin.readline()
-        start = clock()
+        start, cpu = clock(), time.process_time()
         times = await crowd.run(seconds=SECONDS)
-        return len(times) / (clock() - start)
+        seconds = clock() - start
+        return len(times) / seconds, (time.process_time() - cpu) / seconds
 
 
 async def execute(url: str, statement: str) -> None:
@@ -235,4 +263,4 @@ async def execute(url: str, statement: str) -> None:
 
 
 if __name__ == "__main__":
-    print(asyncio.run(work(json.loads(sys.argv[1]))))
+    print(json.dumps(asyncio.run(work(json.loads(sys.argv[1])))))

@@ -240,7 +240,11 @@ class Server:
         self._lent = {}
         self._clean = []
         self._made = 0
-        self._prepare()
+        try:
+            self._prepare()
+        except BaseException:  # or every test would start another one
+            self.close()
+            raise
 
     def _prepare(self):
         from holdfast.stores import open_store

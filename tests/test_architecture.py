@@ -104,6 +104,7 @@ THIRD_PARTY = {
     "referencing": {"steps"},  # of jsonschema, which looks up references by it
     "sqlalchemy": {"stores"},
     "asyncpg": {"stores"},
+    "greenlet": {"stores"},  # lets plain functions wait for asyncpg
     "httpx2": {"providers", "testing"},
     "splintr": {"providers"},
     "ctok": {"providers"},

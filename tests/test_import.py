@@ -102,6 +102,14 @@ def test_the_memory_store_needs_no_sql():
     assert not {"sqlalchemy", "sqlite3"} & modules
 
 
+def test_the_postgresql_store_needs_no_sqlalchemy():
+    """It takes longer to load than all else together, and its statements are texts."""
+    modules = loaded("import holdfast.stores.postgresql.store")
+
+    assert "asyncpg" in modules
+    assert "sqlalchemy" not in modules
+
+
 def test_the_sqlite_store_needs_no_dependency_but_msgspec(tmp_path):
     """Its statements were compiled once for all: making a file, opening it again, writing, reading,
     searching, erasing and copying load no SQLAlchemy.

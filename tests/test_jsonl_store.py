@@ -1,5 +1,6 @@
 """What is special about sessions in files: memory, processes, and where everything lies."""
 
+import asyncio
 import json
 import os
 import stat
@@ -136,45 +137,123 @@ async def test_a_folder_that_must_be_there_is_not_made(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@asynchronous
-async def test_a_new_file_is_on_the_disk_with_its_name_before_it_counts(tmp_path, monkeypatch):
-    """S4-50, B2: beside the old one, synced, the sidecar before it, and the folder after it."""
-    happened = []
+@pytest.fixture
+def happened(monkeypatch):
+    """What was done to files, in order, once `watch` was called: its name and two suffixes."""
+    noted = []
 
     def note(name, function):
-        def noted(*arguments, **options):
-            happened.append((name, *(Path(str(each)).suffix for each in arguments[:2])))
+        def called(*arguments, **options):
+            noted.append((name, *(Path(str(each)).suffix for each in arguments[:2])))
             return function(*arguments, **options)
 
-        return noted
+        return called
 
-    async with open_store(f"jsonl:{tmp_path}/s") as store:
-        record = await store.tenant().create(Record(key="a:b"), [Message.user("x")])
+    def watch():
         monkeypatch.setattr(writing.os, "replace", note("replace", os.replace))
         monkeypatch.setattr(files, "sync", note("sync", files.sync))
         monkeypatch.setattr(writing, "sync", note("sync", writing.sync))
         folder = private_files.sync_folder
         monkeypatch.setattr(private_files, "sync_folder", note("folder", folder))
+        return noted
+
+    return watch
+
+
+@asynchronous
+async def test_a_new_file_is_on_the_disk_with_its_name_before_it_counts(tmp_path, happened):
+    """S4-50, B2: beside the old one, synced, the sidecar before it, and the folder after it."""
+    async with open_store(f"jsonl:{tmp_path}/s") as store:
+        record = await store.tenant().create(Record(key="a:b"), [Message.user("x")])
+        noted = happened()
         await store.tenant().update(record.id, {"metadata": {"title": "t"}})
 
-    synced = [each[0] for each in happened]
-    assert synced == ["sync", "sync", "replace", "folder"]
-    assert happened[2] == ("replace", ".page", ".jsonl")
+    assert [each[0] for each in noted] == ["sync", "sync", "replace", "folder"]
+    assert noted[2] == ("replace", ".page", ".jsonl")
     assert list((tmp_path / "s/.holdfast/temporary").iterdir()) == []
+
+
+@asynchronous
+async def test_what_takes_the_place_of_a_file_is_on_the_disk_at_every_level(tmp_path, happened):
+    """S4-50, B2: level "fast" may lose the end. A file that was replaced by one that is not on the
+    disk yet would be lost as a whole, with what was safe for years."""
+    async with open_store(f"jsonl:{tmp_path}/s", durability="fast") as store:
+        tenant = store.tenant()
+        record = await tenant.create(Record(key="a:b"), [Message.user("x"), Message.user("y")])
+        noted = happened()
+        await tenant.update(record.id, {"metadata": {"title": "t"}})
+        await tenant.erase(record.id, [1])
+
+    page = [("sync", ""), ("replace", ".page", ".jsonl")]
+    log = [("sync", ""), ("replace", ".log", ".log")]
+    assert [each for each in noted if each[0] != "folder"] == [*page, page[0], *log, page[1]]
 
 
 @asynchronous
 async def test_what_a_process_that_died_was_writing_is_removed(tmp_path):
     """S4-52: no temporary file outlives the next opening; nothing in it was promised to anybody."""
-    async with open_store(f"jsonl:{tmp_path}/s") as store:
-        await store.tenant().create(Record(key="a:b"), [Message.user("x")])
-    left = tmp_path / "s/.holdfast/temporary/left.page"
-    left.write_bytes(b"half a file")
+    for tenant in ("", "acme"):
+        async with open_store(f"jsonl:{tmp_path}/s") as store:
+            await store.tenant(tenant).create(Record(key="a:b"), [Message.user("x")])
+        (folder,) = [
+            each
+            for each in tmp_path.glob("**/temporary")
+            if bool(tenant) == ("tenants" in each.parts)
+        ]
+        (folder / "left.page").write_bytes(b"half a file")
 
-    async with open_store(f"jsonl:{tmp_path}/s") as store:
-        assert len((await store.tenant().list()).items) == 1
+        async with open_store(f"jsonl:{tmp_path}/s") as store:
+            assert len((await store.tenant(tenant).list()).items) == 1
 
-    assert not left.exists()
+        assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("steps", range(1, 7))
+def test_a_session_that_was_being_deleted_leaves_nothing_behind(tmp_path, steps):
+    """S4-52: who dies in the middle of deleting has promised nothing: the session is there or not.
+    But what is left of one that nobody finds could not be deleted again: who looks next does it."""
+    url = f"jsonl:{tmp_path}/s"
+
+    async def made():
+        async with open_store(url) as store:
+            record = await store.tenant().create(Record(key="a:b"), [Message.user("a secret")])
+            (log,) = (tmp_path / "s/.holdfast/logs").iterdir()
+            (tmp_path / "s/.holdfast/aside" / f"{log.stem}.x.jsonl").write_bytes(b"a secret")
+            await store.tenant().create(Record(key="c:d"), [Message.user("another")])
+            return record.id
+
+    async def deleted(id):
+        left = steps
+
+        def then_dies(function):
+            def called(*given, **options):
+                nonlocal left
+                done = function(*given, **options)
+                left -= 1
+                return done if left else os._exit(0)
+
+            return called
+
+        async with open_store(url) as store:
+            writing.os.replace = then_dies(os.replace)
+            Path.unlink = then_dies(Path.unlink)
+            await store.tenant().delete(id)
+        os._exit(0)
+
+    async def looked():
+        async with open_store(url) as store:
+            return sorted(each.key for each in (await store.tenant().list()).items)
+
+    id = asyncio.run(made())
+    if not (child := os.fork()):
+        asyncio.run(deleted(id))
+    assert os.waitpid(child, 0)[1] == 0
+
+    found = asyncio.run(looked())
+
+    assert found == (["a:b", "c:d"] if steps == 1 else ["c:d"])
+    left = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any(b"a secret" in path.read_bytes() for path in left) == ("a:b" in found)
 
 
 @asynchronous

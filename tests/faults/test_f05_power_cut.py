@@ -4,8 +4,11 @@ An append that returned is there afterwards, whole and in order, and nothing els
 that acknowledges before the disk has it must be caught, or this row would prove nothing.
 """
 
+import asyncio
+import os
 import random
 import time
+from contextlib import suppress
 from typing import NamedTuple
 
 import pytest
@@ -13,6 +16,10 @@ import pytest
 from faults import oracle
 from faults.log import read_log
 from faults.tier import need, pick
+from holdfast.errors import StoreError
+from holdfast.messages import Message
+from holdfast.stores import Record, open_store
+from holdfast.stores.jsonl import writing
 from holdfast.testing.faults import power
 
 STORE, RAW = "faults.subjects:play_for_ever", "faults.controls:play_for_ever"
@@ -105,6 +112,46 @@ def test_the_fast_level_loses_the_end_and_nothing_else(programs, tmp_path, file)
         lost += max(0, len(cut.acknowledged) - len(cut.found))
 
     assert lost > 0, "this level would be as safe as the other, or the power was never cut"
+
+
+async def _replaced_at_fast(disk):
+    """A session that was safe; its files are replaced at level "fast", and the file system writes
+    the new names down, because some other program syncs a file. Then the power goes out."""
+    url = f"jsonl:{disk.path}/store.sessions"
+    async with open_store(url) as store:
+        said = [Message.user(f"{number} {'x' * 500}") for number in range(20)]
+        record = await store.tenant().create(Record(key="s"), said)
+    os.sync()
+    with suppress(StoreError):
+        async with open_store(url, durability="fast") as store:
+            await store.tenant().update(record.id, {"metadata": {"title": "t"}})
+            await store.tenant().erase(record.id, [1])
+            with (disk.path / "another").open("wb") as file:
+                os.fsync(file.fileno())
+            disk.cut()
+    disk.back()
+    async with open_store(url) as store:
+        rows = await store.tenant().read(record.id)
+        return len(rows), (await store.tenant().verify()).problems
+
+
+def test_files_that_are_replaced_at_the_fast_level_lose_nothing_that_was_safe(tmp_path):
+    """Level "fast" may lose what was done last, and nothing that was durable before."""
+    need(power.missing("xfs"))
+
+    with power.Disk(tmp_path, "xfs") as disk:
+        found = asyncio.run(_replaced_at_fast(disk))
+
+    assert found == (20, ())
+
+
+def test_a_file_that_is_replaced_by_one_that_is_not_synced_is_lost(tmp_path, monkeypatch):
+    """Control: the name is on the disk, and what should be in the file is not."""
+    need(power.missing("xfs"))
+    monkeypatch.setattr(writing, "_is_there", lambda _: False)
+
+    with power.Disk(tmp_path, "xfs") as disk, pytest.raises(StoreError):
+        asyncio.run(_replaced_at_fast(disk))
 
 
 @pytest.mark.parametrize("level", ["normal", "off"])

@@ -151,6 +151,25 @@ def test_what_another_process_writes_into_the_room_is_seen(fast_path):
     assert problems == ()
 
 
+def test_a_list_shows_what_another_process_wrote_into_the_room(fast_path):
+    """Likewise: what a list remembers of a session is not older than the session."""
+
+    async def main():
+        folder = fast_path / "s"
+        await _write(folder, range(3))
+        async with open_store(f"jsonl:{folder}") as one, open_store(f"jsonl:{folder}") as other:
+            record = await one.tenant().load(KEY)
+            (first,) = (await one.tenant().list()).items
+            log = sidecar(folder)
+            was = log.stat()
+            await other.tenant().update(record.id, {"agent": "another"})
+            os.utime(log, ns=(was.st_atime_ns, was.st_mtime_ns))
+            assert log.stat().st_size == was.st_size
+            return first.agent, [each.agent for each in (await one.tenant().list()).items]
+
+    assert asyncio.run(main()) == ("", ["another"])
+
+
 def test_a_head_does_not_vouch_for_what_another_process_wrote(states):
     """Who wrote the head before it may have been killed before he synced: of two writes that were
     under way, the later one proves nothing of the earlier."""

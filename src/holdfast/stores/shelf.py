@@ -34,6 +34,13 @@ Listed = tuple[int, str, int, bytes, int]
 # there is of the entry: it was erased, or large texts of it are kept apart.
 Fields = tuple[int, int, bytes | None]
 
+# What a row of another kind than we write leads to, somewhere in the code that reads it. Every
+# store on a disk makes a Corrupt of it.
+MISFITS = (
+    *(TypeError, ValueError, AttributeError, OverflowError, LookupError, AssertionError),
+    *(StopIteration, RecursionError),
+)
+
 
 class Shelf(ABC):
     """The rows of all tenants, inside one transaction."""

@@ -14,18 +14,13 @@ from holdfast.stores.jsonl.place import Place
 from holdfast.stores.jsonl.shelf import JsonlShelf
 from holdfast.stores.jsonl.state import State
 from holdfast.stores.requests import Request
-from holdfast.stores.shelf import Shelf
+from holdfast.stores.shelf import MISFITS, Shelf
 from holdfast.stores.writer import Answer, Outcome
 
 LOCK_WAIT_S = 30.0
 _Result = TypeVar("_Result")
 
-# What a record of another kind than we write leads to, somewhere in the code that reads it.
-_MISFITS = (
-    *(TypeError, ValueError, AttributeError, OverflowError, LookupError, AssertionError),
-    *(StopIteration, RecursionError),
-)
-_FAILURES = (HoldfastError, OSError, MemoryError, *_MISFITS)
+_FAILURES = (HoldfastError, OSError, MemoryError, *MISFITS)
 
 
 class Commits:
@@ -139,7 +134,7 @@ def typed(error: Exception, where: str) -> Exception:
         return error
     if isinstance(error, OSError | MemoryError):
         found: Exception = translate(error, where)
-    elif isinstance(error, _MISFITS):
+    elif isinstance(error, MISFITS):
         found = Corrupt(where, f"a record is not as it was written ({type(error).__name__})")
     else:
         return error

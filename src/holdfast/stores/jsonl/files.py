@@ -20,6 +20,7 @@ from holdfast.stores.jsonl.names import SUFFIX, base64_name, digest_of, is_usabl
 
 OWN = ".holdfast"
 LOCK = ".session-files.lock"
+GONE = "gone"  # nanobot's file of a session that is being removed, until the rest of it is gone
 _CHECKPOINT = ".checkpoint.json"
 _READ_STEP = 1 << 22
 
@@ -65,16 +66,21 @@ class Files:
         path.unlink(missing_ok=True)
         return path
 
+    def being_removed(self, key: str) -> Path:
+        """What is left of nanobot's file while its session is removed."""
+        return self.temporary / f"{digest_of(key)}.{GONE}"
+
     def copies(self, key: str) -> list[Path]:
         """What was set aside of a session."""
         with suppress(FileNotFoundError):
             return sorted(self.aside.glob(f"{digest_of(key)}.*"))
         return []
 
-    def set_aside(self, key: str, data: bytes, *, is_sync: bool = True) -> Path:
-        """Keep a copy of bytes that will not be in any other file."""
+    def set_aside(self, key: str, data: bytes) -> Path:
+        """Keep a copy of bytes that will not be in any other file; it is on the disk, whatever the
+        level: they are not ours."""
         path = self.aside / f"{digest_of(key)}.{secrets.token_hex(8)}{SUFFIX}"
-        write_new(path, [data], is_sync=is_sync)
+        write_new(path, [data], is_sync=True)
         private_files.sync_folder(self.aside)
         return path
 
@@ -84,10 +90,15 @@ class Files:
         return [self.folder / names] if is_usable(names) else []
 
     def sweep(self) -> None:
-        """Remove what a process that died was writing; nobody writes while this runs."""
+        """Remove what a process that died was writing; nobody writes while this runs.
+
+        Where it was removing a session, that stays to be seen by whoever looks for the session.
+        """
         with suppress(FileNotFoundError):
             for path in self.temporary.iterdir():
-                path.unlink()
+                is_removal = path.suffix == f".{GONE}"
+                if not (is_removal and (self.logs / f"{path.stem}.log").exists()):
+                    path.unlink()
 
 
 def seen_at(path: Path | str) -> Seen | None:

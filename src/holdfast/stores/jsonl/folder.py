@@ -7,6 +7,7 @@ another program did to nanobot's file is adopted.
 """
 
 import os
+import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import suppress
@@ -27,6 +28,7 @@ _TAIL = 16 * 1024
 _LINE_MAX = 8 * 1024 * 1024  # of nanobot's line 1
 _HELD_BYTES = 64 * 1024 * 1024
 _HELD_MIN = 8
+_TICK_NS = 2 * 10**9  # no file system tells times more coarsely
 
 
 class Listing(NamedTuple):
@@ -49,7 +51,8 @@ class Folder:
         self._ids: dict[str, str] = {}
         self._has_more = False  # than when `shrink` last looked
         self.is_complete = False  # every id is known; until another process writes
-        self._listings: dict[str, tuple[Seen, Seen | None, Listing]] = {}
+        self._listings: dict[str, tuple[Seen, Listing]] = {}
+        self._young: set[str] = set()  # those of `_listings` that had just been written to
 
     # Finding
 
@@ -100,8 +103,9 @@ class Folder:
         self.forget(name)
 
     def keep(self, state: State) -> None:
-        """Hold a session."""
+        """Hold a session, as it is now."""
         name = state.name
+        self._listings.pop(name, None)
         if self.states.get(name) is not state:
             self._has_more = self._has_more or name not in self.states
             self.states[name] = state
@@ -164,19 +168,31 @@ class Folder:
     def listing(self, name: str) -> Listing | None:
         """What a list shows of a session, without loading it."""
         there = seen_at(f"{self._logs}/{name}")
+        found = self._listings.get(name)
         if there is None:
             self.gone(name)
             return None
-        found = self._listings.get(name)
         if found is None or found[0] != there:
             try:
                 listing = self._read_listing(name)
             except (HoldfastError, OSError) as error:
                 listing = _unreadable(name, error)
-            found = (there, None, listing)
-            self._listings[name] = found
+            found = self._listings[name] = there, listing
             self._ids[listing.head.id] = name
-        return found[2]
+            if time.time_ns() - there[2] < _TICK_NS:
+                self._young.add(name)
+        return found[1]
+
+    def others_wrote(self) -> None:
+        """Another process of ours has written: there may be more sessions, and more in a sidecar.
+
+        A write into its room changes no size, and in the same tick of the clock that files go by
+        no time either: what was read of one so young is read again.
+        """
+        self.is_complete = False
+        for name in self._young:
+            self._listings.pop(name, None)
+        self._young.clear()
 
     def _read_listing(self, name: str) -> Listing:
         path = self.files.logs / name

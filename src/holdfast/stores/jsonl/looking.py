@@ -117,7 +117,7 @@ def _adopt(
     shelf: StateShelf, place: Place, state: State, data: bytes, seen: Seen, found: Page
 ) -> None:
     if found.lost and not _is_torn_line_of_ours(state, found, data):
-        state.files.set_aside(state.head.key, data, is_sync=place.is_sync)
+        state.files.set_aside(state.head.key, data)
     state.title = state.title_of_document()
     said = adopting.adopt(shelf, state, found)
     place.notes += [f"session {state.head.key!r}: {each}" for each in said]
@@ -152,13 +152,17 @@ def _settle(place: Place, state: State, seen: Seen, first: bytes | None) -> None
 def _bury(place: Place, state: State) -> None:
     """Nanobot's file is gone: somebody deleted the session, or it was never finished.
 
-    Its sidecar is set aside, so that whoever did it by mistake can have it back.
+    Its sidecar is set aside, so that whoever did it by mistake can have it back; unless we were
+    removing all of it, and were cut off.
     """
     state.shut()
     log = state.log_path
-    os.replace(log, state.files.aside / f"{log.stem}.{state.record.id}.log")
-    if place.is_sync:
-        private_files.sync_folder(state.files.aside)
+    if state.files.being_removed(state.record.key).exists():
+        writing.finish_removal(state)
+    else:
+        os.replace(log, state.files.aside / f"{log.stem}.{state.record.id}.log")
+        if place.is_sync:
+            private_files.sync_folder(state.files.aside)
     place.folder(state.record.tenant).gone(log.name)
 
 
@@ -195,7 +199,7 @@ def take_in(shelf: StateShelf, place: Place, folder: Folder, name: str, key: str
         private=[line.decode(errors="replace") for line in found.private],
     )
     if found.lost:
-        kept = folder.files.set_aside(key, data, is_sync=place.is_sync)
+        kept = folder.files.set_aside(key, data)
         told = FrozenDict({"lines": found.lost, "kept": kept.name})
         adopting.append_entries(shelf, state, [Mark(what="damaged", data=told)])
     state.change.is_taken, state.change.is_shown_anew = True, not found.is_plain

@@ -53,11 +53,12 @@ class Place:
             raise StoreUnavailable(str(own), "it is a link: remove it")
 
     def folder(self, tenant: str) -> Folder:
-        """The sessions of a tenant."""
+        """The sessions of a tenant. The lock is held."""
         found = self._folders.get(tenant)
         if found is None:
             files = Files(self.path, tenant)
             files.make()
+            files.sweep()
             if tenant:
                 files.sign(tenant)
             found = Folder(files, is_base64=self._is_base64(files))
@@ -99,7 +100,7 @@ class Place:
         self._begun = self.last_stamp()
         if self._begun != self._settled:
             for folder in self._folders.values():
-                folder.is_complete = False
+                folder.others_wrote()
 
     # The order of things
 

@@ -166,7 +166,7 @@ class JsonlShelf(looking.StateShelf):
             if is_overdue(record, now, marked) and len(found) < limit:  # type: ignore[arg-type]
                 with suppress(StoreError):  # what is damaged is not deleted for being old
                     head = self.find(tenant, record.id)
-                    if head is not None:
+                    if head is not None and is_overdue(head, now, marked):
                         found.append(head)
         return found
 

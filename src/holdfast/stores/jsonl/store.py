@@ -96,7 +96,7 @@ class JsonlStore(Store):
             if not place.lock.acquire(LOCK_WAIT_S):
                 raise StoreUnavailable(place.where, f"others kept it for {LOCK_WAIT_S:g} s")
             try:
-                place.folder("").files.sweep()
+                place.folder("")
                 place.owners.sweep()
             finally:
                 place.lock.release()

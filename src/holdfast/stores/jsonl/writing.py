@@ -21,7 +21,7 @@ from typing import NamedTuple
 from holdfast import private_files
 from holdfast.codec import nanobot
 from holdfast.stores.jsonl import page, sidecar
-from holdfast.stores.jsonl.files import seen, seen_at, sync, write_at, write_new
+from holdfast.stores.jsonl.files import GONE, seen, seen_at, sync, write_at, write_new
 from holdfast.stores.jsonl.sidecar import HeadRecord, Record
 from holdfast.stores.jsonl.state import Change, State
 
@@ -258,7 +258,7 @@ def _put_log(state: State, head: HeadRecord, shown: Shown, *, is_sync: bool) -> 
     log = state.log_path
     data = list(_whole_log(state, head, shown))
     try:
-        write_new(fresh, data, is_sync=is_sync)
+        write_new(fresh, data, is_sync=is_sync or _is_there(log))
         state.shut("log")
         _rename(fresh, log, is_sync=is_sync)
     finally:
@@ -312,8 +312,14 @@ def _write_page(state: State, *, is_sync: bool) -> _Anew:
             yield _line(state, seq, shown, is_appended=False)
 
     path = state.files.new(state.head.key, "page")
-    inode, size, _ = write_new(path, pieces(), is_sync=is_sync)
+    inode, size, _ = write_new(path, pieces(), is_sync=is_sync or _is_there(state.main_path))
     return _Anew(path, size, inode, shown, page.place_of_time(first))
+
+
+def _is_there(target: Path) -> bool:
+    """Whether a file is to be replaced. The new one is then on the disk first, at every level: what
+    is in the old one may have been safe for years, and a rename can be there before its bytes."""
+    return os.path.lexists(target)
 
 
 def _rename(source: Path, target: Path, *, is_sync: bool) -> None:
@@ -349,22 +355,27 @@ def _undo_replace(state: State, fresh: Path, log_size: int, *, is_anew: bool) ->
 
 def remove(state: State) -> None:
     """Everything of a session. Nanobot's file goes first: without it there is no session."""
-    state.shut()
-    files, key = state.files, state.record.key
-    main, old = state.main_path, files.new(key, "old")
-    copies = [*files.checkpoints(key), *files.copies(key)]
+    files, main = state.files, state.main_path
+    gone = files.new(state.record.key, GONE)
     try:
-        os.replace(main, old)
+        os.replace(main, gone)
         private_files.sync_folder(files.folder)
-        state.log_path.unlink(missing_ok=True)
+        finish_removal(state)
     except BaseException:
         with suppress(OSError):
-            os.replace(old, main)
+            os.replace(gone, main)
         raise
-    for path in (old, *copies):
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
-    with suppress(OSError):
+
+
+def finish_removal(state: State) -> None:
+    """What is to be done when nanobot's file is out of the way; the sidecar is the last to go,
+    because it is what leads here again."""
+    state.shut()
+    files, key = state.files, state.record.key
+    for path in (*files.checkpoints(key), *files.copies(key), state.log_path):
+        path.unlink(missing_ok=True)
+    with suppress(OSError):  # it is removed; what is left of it in `temporary` is swept away
+        files.being_removed(key).unlink(missing_ok=True)
         private_files.sync_folder(files.logs)
 
 

@@ -18,12 +18,8 @@ from holdfast.errors import (
     StoreFull,
     StoreUnavailable,
 )
+from holdfast.stores.shelf import MISFITS
 
-# What a row of another kind than we write leads to, somewhere in the code that reads it.
-_MISFITS = (
-    *(TypeError, ValueError, AttributeError, OverflowError, LookupError, AssertionError),
-    *(StopIteration, RecursionError),
-)
 _FULL = (pg.DiskFullError,)
 _DAMAGED = (
     pg.DataCorruptedError,
@@ -112,6 +108,6 @@ def _translated(error: Exception, where: str) -> Exception:
         return Corrupt(where, f"its tables are not as holdfast made them ({name})")
     if is_lost(error) or isinstance(error, pg.PostgresError):
         return StoreUnavailable(where, f"it cannot be reached, or cannot go on ({name})")
-    if isinstance(error, _MISFITS):
+    if isinstance(error, MISFITS):
         return Corrupt(where, f"a row is not as it was written ({name})")
     return error

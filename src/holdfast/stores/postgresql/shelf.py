@@ -1,8 +1,7 @@
 """The shelf of the PostgreSQL store: one transaction on one connection.
 
-Requests and views are plain functions, and asyncpg is not: they run in a greenlet, which `_wait`
-leaves while the server works. So what may be done to a session is decided by the same lines of code
-as in every other store.
+What may be done to a session is decided by the same lines of code as in every other store: plain
+functions, which `waiting.py` lets wait for the server.
 
 A shelf that writes locks each session before it looks at anything of it. What was put in is
 written at once, but for rows, branches and heads: those go out with `flush`, and whatever reads
@@ -10,7 +9,7 @@ rows flushes first, so that everything put is found.
 """
 
 import os
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from hashlib import blake2b
@@ -18,7 +17,6 @@ from typing import Any, TypeVar
 from zlib import crc32
 
 from asyncpg.pgproto.pgproto import UUID
-from sqlalchemy.util import await_only, greenlet_spawn
 
 from holdfast.errors import Corrupt
 from holdfast.stores.blobs import digests
@@ -44,6 +42,7 @@ from holdfast.stores.postgresql.heads import (
 )
 from holdfast.stores.postgresql.holder import Holder
 from holdfast.stores.postgresql.server import Link
+from holdfast.stores.postgresql.waiting import spawn, wait
 from holdfast.stores.shelf import Fields, Listed, Once, Shelf
 from holdfast.stores.values import Appended
 
@@ -77,7 +76,7 @@ class PostgresShelf(Shelf):
 
     async def run(self, function: Callable[["PostgresShelf"], _Result]) -> _Result:
         """What a plain function makes of this shelf; then everything is written."""
-        return await greenlet_spawn(self._run, function)
+        return await spawn(self._run, function)
 
     def _run(self, function: Callable[["PostgresShelf"], _Result]) -> _Result:
         result = function(self)
@@ -86,23 +85,20 @@ class PostgresShelf(Shelf):
 
     # The connection
 
-    def _wait(self, answer: Awaitable[_Result]) -> _Result:
-        return await_only(answer)
-
     def _db(self) -> Any:
         assert self._link is not None
         return self._link.raw
 
     def _fetch(self, statement: str, *values: Any) -> Sequence[Any]:
-        found: Sequence[Any] = self._wait(self._db().fetch(statement, *values))
+        found: Sequence[Any] = wait(self._db().fetch(statement, *values))
         return found
 
     def _find(self, statement: str, *values: Any) -> Any:
-        return self._wait(self._db().fetchrow(statement, *values))
+        return wait(self._db().fetchrow(statement, *values))
 
     def _many(self, statement: str, values: Sequence[Sequence[Any]]) -> None:
         if values:
-            self._wait(self._db().executemany(statement, values))
+            wait(self._db().executemany(statement, values))
 
     def flush(self) -> None:
         """Write what was gathered."""
@@ -438,7 +434,7 @@ class PostgresShelf(Shelf):
     # Leases
 
     def stamp(self, head: Head, ttl: timedelta) -> None:
-        holding = self._wait(self._holder.hold())
+        holding = wait(self._holder.hold())
         head.process, head.boot = holding
         head.until = self._now_ms() + ttl // _MS
 

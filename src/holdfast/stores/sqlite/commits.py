@@ -19,6 +19,7 @@ from holdfast.stores.owners import Owners
 from holdfast.stores.requests import Clear, Erase, Journal, OfSession, Request
 from holdfast.stores.residue import is_left
 from holdfast.stores.restoring import Restore
+from holdfast.stores.shelf import MISFITS
 from holdfast.stores.sqlite.errors import is_fatal, translate
 from holdfast.stores.sqlite.file import CHECKPOINT_WAIT_MS, Mode, SQLiteFile
 from holdfast.stores.sqlite.formats import bring_up
@@ -32,12 +33,6 @@ from holdfast.stores.writer import Answer, Outcome, Results
 LOCK_WAIT_S = 30.0
 PURGE_WAIT_MS = 10_000
 CHECKPOINT_ROWS = 256  # written by this process, between two looks at the size of the WAL
-
-# What a row of another kind than we write leads to, somewhere in the code that reads it.
-_MISFITS = (
-    *(TypeError, ValueError, AttributeError, OverflowError, LookupError, AssertionError),
-    *(StopIteration, RecursionError),
-)
 
 
 class Commits:
@@ -283,7 +278,7 @@ def typed(error: Exception, where: str) -> Exception:
         return error
     if isinstance(error, sqlite3.Error | OSError | MemoryError):
         found: Exception = translate(error, where)
-    elif isinstance(error, _MISFITS):
+    elif isinstance(error, MISFITS):
         found = Corrupt(where, f"a row is not as it was written ({type(error).__name__})")
     else:
         return error
