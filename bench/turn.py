@@ -220,9 +220,9 @@ async def filled(session: Session, count: int) -> None:
 
 async def hide_all_but(session: Session, count: int) -> None:
     """Fold everything but the end, as a policy would."""
-    rows = [row for row in session._talk.rows if row.kind == "message"]
+    rows = [row for row in session._bench.talk.rows if row.kind == "message"]
     fold = Fold(first=rows[0].seq, last=rows[-count - 1].seq, by="bench", why="long ago")
-    await session._talk.append([session._talk.placed(fold)])
+    await session._bench.talk.append([session._bench.talk.placed(fold)])
 
 
 def p99(values: list[float]) -> float:

@@ -38,6 +38,7 @@ from holdfast.steps.review import Review
 from holdfast.steps.standing import Standing
 from holdfast.steps.tool_runs import run_calls
 from holdfast.steps.turn_log import TurnLog, begin
+from holdfast.steps.waiting import Waiting
 
 
 class Turn:
@@ -48,6 +49,7 @@ class Turn:
         conversation: Conversation,
         setup: Setup,
         order: Order,
+        waiting: Waiting,
         cancel: CancelToken,
         *observers: OnEvent | None,
     ) -> None:
@@ -56,6 +58,7 @@ class Turn:
         self._talk = conversation
         self._setup = setup
         self._order = order
+        self._waiting = waiting
         self._observers = Observers(self.cancel, *observers)
         self._limits = Limits.of(setup.settings.limits)
         self._review = Review(setup.schema)
@@ -64,9 +67,10 @@ class Turn:
         """Run the turn to its end. What fails is raised; what is finished is stored."""
         key = self._talk.record.key
         try:
-            log = self._log = await begin(self._talk, self._setup, self._order, self.cancel)
+            log = await begin(self._talk, self._setup, self._order, self._waiting, self.cancel)
         except Cancelled:
             return self._observers.finish(key, TurnResult(Outcome.CANCELLED))
+        self._log = log
         try:
             await self._start(log)
             outcome = self._review.again(log.standing) if log.is_past else await self._run()

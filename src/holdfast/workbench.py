@@ -20,6 +20,7 @@ from holdfast.steps.observers import OnEvent
 from holdfast.steps.orders import Order, Setup, redacted
 from holdfast.steps.standing import standing
 from holdfast.steps.targets import Target
+from holdfast.steps.waiting import Waiting
 from holdfast.steps.windows import Windows
 from holdfast.stores.base import Tenant
 from holdfast.stores.values import Branch, Record
@@ -184,15 +185,20 @@ class Workbench:
     ) -> "asyncio.Task[TurnResult]":
         """A turn, in a task of its own. One that is gone on with has a choice already."""
         self.workshop.check_loop()
-        return self.workshop.start(self._run(order, choice, cancel, *observers))
+        waiting = Waiting(self.tenant, self.record.id, self.workshop.owner, order.wait_s)
+        return self.workshop.start(self._run(order, waiting, choice, cancel, *observers))
 
     async def _run(
-        self, order: Order, choice: Choice | None, cancel: CancelToken, *observers: OnEvent | None
+        self,
+        order: Order,
+        waiting: Waiting,
+        choice: Choice | None,
+        cancel: CancelToken,
+        *observers: OnEvent | None,
     ) -> TurnResult:
         """Run a turn when it is its turn."""
-        queued = self.queue.turn(self.record.id, self.record.key, order.wait_s, cancel)
         try:
-            async with queued as left_s:
+            async with self.queue.turn(self.record.id, self.record.key, waiting, cancel):
                 await self._look(is_all=order.message is None)
                 if order.message is None:
                     self._check_resumable()
@@ -200,7 +206,7 @@ class Workbench:
                 if self.workshop.memory is not None and not self.talk.was_asked:
                     await self.remember()
                 setup = self._setup(choice or self.bindings.chosen_in(draft))
-                turn = Turn(self.talk, setup, order._replace(wait_s=left_s), cancel, *observers)
+                turn = Turn(self.talk, setup, order, waiting, cancel, *observers)
                 try:
                     return await turn.run()
                 finally:
