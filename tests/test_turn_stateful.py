@@ -25,11 +25,12 @@ from hypothesis.stateful import (
 )
 
 from faults.tier import FULL, need, pick
-from holdfast import CancelToken, Message, Session, Settings
+from holdfast import CancelToken, Message, Role, Session, Settings
 from holdfast.errors import Conflict, InvalidInput, ProviderError
 from holdfast.events import TextDelta
 from holdfast.outline import end_of
 from holdfast.steps.drafts import FAILED, LIMIT, PENDING
+from holdfast.steps.standing import INTERRUPTED
 from holdfast.testing.faults import forks
 from holdfast.window import Evict, Summarize, Truncate
 from holdfast.window.render import Rendered
@@ -355,7 +356,10 @@ class Sessions(RuleBasedStateMachine):
             last = min(session.count, first + many)
             words = " ".join(each.text or "" for each in await session.read(first, last))
             note = None if is_hidden else Message.user(f"Folded: {words}", synthetic="fold")
-            await session.fold(first, last, note)
+            try:
+                await session.fold(first, last, note)
+            except InvalidInput:
+                assert is_hidden and not await is_answered(session)
 
     @rule(at=numbers, number=numbers, is_turn=st.booleans())
     def erase(self, at, number, is_turn):
@@ -490,6 +494,14 @@ class Sessions(RuleBasedStateMachine):
 async def within(seconds, work):
     async with asyncio.timeout(seconds):
         return await work
+
+
+async def is_answered(session):
+    """Whether the last turn has an answer that asks for nothing more."""
+    last = (await session.turns())[-1]
+    said = await session.read(last.first, last.last + 1)
+    is_reply = said[-1].role is Role.ASSISTANT and not said[-1].calls
+    return is_reply and said[-1].stop != INTERRUPTED
 
 
 async def outcome(work):
