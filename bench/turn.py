@@ -132,22 +132,23 @@ async def stream(bars: Bars, folder: Path, seconds: float) -> None:
     print(f"  the knee: {knee or f'beyond {SESSIONS * 4 * RATE:,.0f} pieces/s'}")
 
 
-def steady(late: list[raw.Late], seconds: float) -> list[float]:
+def steady(late: raw.Late, seconds: float) -> list[float]:
     """How late pieces were while all sessions were streaming: behind the last that began."""
-    first = min(piece.due for piece in late)
-    return [each.ms for each in late if first + seconds < each.due < first + 2 * seconds]
+    first = min(late.due)
+    times = zip(late.due, late.ms, strict=True)
+    return [ms for due, ms in times if first + seconds < due < first + 2 * seconds]
 
 
-async def streamed(path: Path, rate: float, pieces: int, seconds: float) -> list[raw.Late]:
+async def streamed(path: Path, rate: float, pieces: int, seconds: float) -> raw.Late:
     """Sessions that begin one after another, for so many seconds, and go on for twice as many."""
-    late: list[raw.Late] = []
+    late = raw.Late()
 
     async def one(sessions: SessionManager, number: int) -> None:
         session = await sessions.get_or_create(f"stream:{number}")
         await asyncio.sleep(seconds * number / SESSIONS)
         async for event in session.stream("Go on."):
             if type(event) is TextDelta:
-                raw.note(late, event.text)
+                late.note(event.text)
 
     async with holdfast.open(f"sqlite:{path}", model=Paced(rate, pieces)) as sessions:
         for number in range(SESSIONS):
