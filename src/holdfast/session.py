@@ -34,8 +34,6 @@ from holdfast.window.window import Window
 from holdfast.workbench import Workbench
 from holdfast.workshop import Model, Workshop
 
-_COMPACT_TRIES = 3
-
 
 class Session:
     """One conversation. A `SessionManager` gives it out, the same object to everybody who asks.

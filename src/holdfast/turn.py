@@ -76,6 +76,8 @@ class Turn:
             outcome = self._review.again(log.standing) if log.is_past else await self._run()
             self.is_finished = await log.end(outcome)
             log.check_branch()
+            if log.is_past:
+                self._review.check(self._setup.target.name)
         except asyncio.CancelledError:  # the loop ends: nobody waits for the answer any more
             await self._give_up("the program is ending")
             raise
@@ -138,8 +140,8 @@ class Turn:
         self._meter.rounds += 1
         entries = [reply, *self._receipts(answered), *more]
         await self._log.keep(entries, finish=is_last and not is_full)
-        if self._review.problem and not more:
-            raise self._review.error(self._setup.target.name)
+        if not more:
+            self._review.check(self._setup.target.name)
         if is_full and not self._talk.steering:
             await self._folder.fold_behind()
 
