@@ -73,7 +73,7 @@ def line_of(shelf: Shelf, head: Head) -> Line:
     if is_held:
         return Line(head.owner, claims, turn)
     while claims and _is_passed_over(shelf, head, claims[0], turn):
-        claims = claims[1:]
+        claims, turn = claims[1:], None
     return Line(None, claims, turn)
 
 

@@ -102,6 +102,16 @@ class Waiting(Contract):
         await _begin(t, record, "a")
 
     @on_tenant("begin")
+    async def test_who_has_let_its_turn_pass_may_take_another(self, t: Tenant) -> None:
+        """The time for it begins anew, when nobody was there to take it in between."""
+        record = await session(t)
+        await _line_up(t, record, "a", "b")
+        await asyncio.sleep(2.2)
+
+        assert await _line_up(t, record, "a") == [True]
+        await _begin(t, record, "a")
+
+    @on_tenant("begin")
     async def test_who_has_no_patience_left_is_passed_over(self, t: Tenant) -> None:
         record = await session(t)
         await t.line_up(record.id, "a", "a", waited=HOUR, patience=SHORT)
