@@ -5,6 +5,7 @@ holdfast is not imported here, so that tests of importing it see a fresh start.
 
 import gc
 import os
+import signal
 import sys
 from pathlib import Path
 from zlib import crc32
@@ -27,6 +28,12 @@ settings.register_profile("default", deadline=None, derandomize=False, print_blo
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default")
 settings.load_profile(PROFILE)
+
+
+# A shell has what it starts in the background ignore Ctrl-C, and its children after it; those of
+# the tests are to be interrupted.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ class Live:
 
     def invalidate(self, key: str) -> bool:
         """Let go of it, and look at the store before it is given out again; was it here?"""
-        is_known = key in self._all
+        is_known = key in self._all and key not in self._stale
         self._let_go(key)
         if key in self._all:  # somebody else has it, and whoever asks is given the same one
             self._stale.add(key)

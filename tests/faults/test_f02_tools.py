@@ -87,7 +87,7 @@ def test_a_tool_that_may_run_again_does_so_under_the_same_key(programs, turn_fol
         judged, count = killed(programs(PLAY), turn_folder, case)
 
         assert judged.wrong == [], case
-        assert max(count.values()) <= 2, case
+        assert max(count.values(), default=0) <= 2, case
         if how == "resume":
             assert results(judged.rows) == {each: turns.result_text(each) for each in CALLS}, case
             assert set(count) == set(CALLS), case

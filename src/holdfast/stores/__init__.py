@@ -9,13 +9,14 @@ give. Every store is made of the same parts, and brings its own shelf:
     shelf      what a store has to bring along: `memory`, `sqlite`, `postgresql`
 """
 
+from pathlib import Path
 from typing import Any
 
 from holdfast.errors import InvalidInput, Unsupported
 from holdfast.stores.base import Store, Tenant
 from holdfast.stores.values import Record
 
-__all__ = ["Record", "Store", "Tenant", "open_store"]
+__all__ = ["Record", "Store", "Tenant", "open_store", "place_of"]
 
 
 def open_store(url: str, **options: Any) -> Store:
@@ -67,6 +68,17 @@ def open_store(url: str, **options: Any) -> Store:
     raise InvalidInput(
         "a store URL", f"{shown}: use memory:, sqlite:PATH, jsonl:DIR or another store's"
     )
+
+
+def place_of(url: str) -> Path | None:
+    """The file or folder on this machine in which a store at this URL is; None, if in none."""
+    scheme, _, rest = url.partition(":")
+    match scheme.lower():
+        case "sqlite":
+            return Path(_path(rest)).expanduser()
+        case "jsonl":
+            return Path(_folder(rest)[0]).expanduser()
+    return None
 
 
 def _postgresql(url: str, options: dict[str, Any]) -> Store:

@@ -1,0 +1,1 @@
+"""The commands, one in each file; the underscore keeps `import` from being a word of Python."""

@@ -1,0 +1,65 @@
+"""Which conversation is meant.
+
+@          the one written to last
+@-1        the one before it, and so on
+KEY        its key, whole: telegram:12345678
+KEY…       the beginning of a key, or of an id, if no other begins like it
+"""
+
+import re
+from typing import TYPE_CHECKING
+
+from holdfast.cli.failures import NOT_FOUND, Failure
+
+if TYPE_CHECKING:
+    from holdfast.manager import SessionManager
+    from holdfast.session import Session
+
+_LATEST = re.compile(r"@(?:-(\d+))?\Z")
+_PAGE = 1_000
+_SHOWN = 5
+
+
+async def find_key(sessions: "SessionManager", reference: str) -> str:
+    """The key of the conversation that is meant, or Failure."""
+    if latest := _LATEST.match(reference):
+        return await _latest(sessions, int(latest[1] or 0))
+    from holdfast.errors import InvalidInput, SessionExpired, SessionNotFound
+
+    try:
+        return (await sessions.get(reference)).key
+    except SessionExpired:
+        return reference
+    except (SessionNotFound, InvalidInput):
+        return await _beginning(sessions, reference)
+
+
+async def find(sessions: "SessionManager", reference: str) -> "Session":
+    """The conversation that is meant, or Failure."""
+    return await sessions.get(await find_key(sessions, reference))
+
+
+async def _latest(sessions: "SessionManager", back: int) -> str:
+    page = await sessions.list(limit=min(back + 1, _PAGE))
+    while page.next is not None and back >= len(page.items):
+        back -= len(page.items)
+        page = await sessions.list(limit=_PAGE, page=page.next)
+    if back >= len(page.items):
+        raise Failure("there are not as many conversations: see holdfast ls", NOT_FOUND)
+    return page.items[back].key
+
+
+async def _beginning(sessions: "SessionManager", start: str) -> str:
+    found: list[str] = []
+    page = await sessions.list(limit=_PAGE)
+    while True:
+        found += [s.key for s in page.items if s.key.startswith(start) or s.id.startswith(start)]
+        if page.next is None or len(found) > _SHOWN:
+            break
+        page = await sessions.list(limit=_PAGE, page=page.next)
+    if not start or not found:
+        raise Failure(f"there is no conversation {start!r}: see holdfast ls", NOT_FOUND)
+    if len(found) > 1:
+        shown = ", ".join(found[:_SHOWN]) + (" and more" if len(found) > _SHOWN else "")
+        raise Failure(f"{start!r} may be {shown}: give more of it", NOT_FOUND)
+    return found[0]

@@ -1,0 +1,171 @@
+"""What people see: colour where it is wanted, text that cannot steer a terminal, progress.
+
+Everything that was stored or received goes through `safe` before it is printed: what could move the
+cursor, change the title, or turn the direction of writing is shown as what it is.
+"""
+
+import json
+import os
+import shutil
+import sys
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TextIO
+
+_STYLES = {
+    "bold": "1",
+    "dim": "2",
+    "italic": "3",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "magenta": "35",
+    "cyan": "36",
+}
+# Letters of several scripts, and pictures of several characters, are joined with these two.
+_JOINERS = "\u200c\u200d"
+
+
+def safe(text: str, *, keep: str = "\n\t") -> str:
+    """The text, with what could steer a terminal shown as what it is."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        c
+        if c.isprintable() or c in keep or c in _JOINERS or unicodedata.category(c) == "Zs"
+        else _shown(c)
+        for c in text
+    )
+
+
+def one_line(text: str, width: int) -> str:
+    """The beginning of a text, in one line of this many columns."""
+    flat = " ".join(safe(text[: width * 4 + 100], keep=" \t\n").split())
+    return cut(flat, width)
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns(c) for c in text)
+
+
+def cut(text: str, width: int) -> str:
+    """The text, or as much of it as there is room for, with a sign that it was cut."""
+    if columns(text) <= width:
+        return text
+    room, kept = width - 1, []
+    for c in text:
+        room -= _columns(c)
+        if room < 0:
+            break
+        kept.append(c)
+    return "".join(kept).rstrip() + "…"
+
+
+class Screen:
+    """Where a command prints: data to stdout, everything else to stderr."""
+
+    def __init__(self, color: str = "auto") -> None:
+        self.is_terminal = _is_terminal(sys.stdout)
+        self._color = color
+
+    @property
+    def width(self) -> int:
+        """Columns; of a file or a pipe, as many as anybody wants."""
+        if not self.is_terminal:
+            return 10_000 if "COLUMNS" not in os.environ else shutil.get_terminal_size().columns
+        return max(20, shutil.get_terminal_size().columns)
+
+    def styled(self, text: str, *styles: str, on: TextIO | None = None) -> str:
+        """The text, already safe, in a style, where there is colour."""
+        if not text or not styles or not self._has_color(on or sys.stdout):
+            return text
+        return f"\x1b[{';'.join(_STYLES[style] for style in styles)}m{text}\x1b[0m"
+
+    def print(self, text: str = "", *, end: str = "\n") -> None:
+        """To stdout. The text is safe already: see `safe`."""
+        sys.stdout.write(text + end)
+
+    def note(self, text: str, *styles: str) -> None:
+        """To stderr, for people."""
+        print(self.styled(text, *(styles or ("dim",)), on=sys.stderr), file=sys.stderr, flush=True)
+
+    def json(self, value: Any) -> None:
+        """One JSON document, for programs; indented on a terminal."""
+        indent = 2 if self.is_terminal else None
+        self.print(json.dumps(value, ensure_ascii=not _is_utf8(sys.stdout), indent=indent))
+
+    def table(self, rows: Iterable[Sequence[str]], heads: Sequence[str]) -> None:
+        """Rows under their heads; the last column takes the room that is left."""
+        lines = [list(heads), *([safe(cell, keep="") for cell in row] for row in rows)]
+        widths = [max(columns(line[i]) for line in lines) for i in range(len(heads) - 1)]
+        for number, line in enumerate(lines):
+            cells = [
+                cell + " " * (width - columns(cell))
+                for cell, width in zip(line, widths, strict=False)
+            ]
+            text = cut("  ".join([*cells, line[-1]]).rstrip(), self.width)
+            self.print(self.styled(text, "dim") if number == 0 else text)
+
+    def progress(self, what: str, unit: float = 1, name: str = "") -> Callable[..., None]:
+        """A function to call with how much is done, and of how much: shown in one line.
+
+        Nothing is shown where stderr is no terminal.
+        """
+        if not _is_terminal(sys.stderr):
+            return lambda *_: None
+        shown = ""
+
+        def tell(done: float, total: float | None = None) -> None:
+            nonlocal shown
+            part = f"{done / unit:,.0f}" + (f" of {total / unit:,.0f}" if total else "")
+            text = f"{what}: {part}{' ' + name if name else ''}"
+            is_last = total is not None and done >= total
+            if text != shown or is_last:
+                blank = " " * max(0, len(shown) - len(text))
+                print(f"\r{text}{blank}", end="\n" if is_last else "", file=sys.stderr, flush=True)
+                shown = text
+
+        return tell
+
+    def _has_color(self, stream: TextIO) -> bool:
+        if self._color != "auto":
+            return self._color == "always"
+        if os.environ.get("NO_COLOR"):
+            return False
+        if os.environ.get("FORCE_COLOR"):
+            return True
+        return _is_terminal(stream) and os.environ.get("TERM") != "dumb"
+
+
+def _shown(c: str) -> str:
+    code = ord(c)
+    return (
+        f"\\x{code:02x}"
+        if code < 0x100
+        else f"\\u{code:04x}"
+        if code < 0x10000
+        else f"\\U{code:08x}"
+    )
+
+
+def _columns(c: str) -> int:
+    if c < "\u0300":
+        return 1
+    if unicodedata.combining(c) or unicodedata.category(c) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(c) in "WF" else 1
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except ValueError:  # it is closed
+        return False
+
+
+def _is_utf8(stream: TextIO) -> bool:
+    return (stream.encoding or "").lower().replace("-", "") == "utf8"

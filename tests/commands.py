@@ -1,0 +1,52 @@
+"""The program `holdfast` for tests: run as a user runs it, in a home of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+
+class Ran:
+    """What one run of the program printed, and its exit status."""
+
+    def __init__(self, done: subprocess.CompletedProcess[str]) -> None:
+        self.status = done.returncode
+        self.out = done.stdout
+        self.err = done.stderr
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+class Commands:
+    """Runs the program with a home, and so a store and settings, of its own."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        kept = {n: v for n, v in os.environ.items() if not n.startswith(("HOLDFAST_", "XDG_"))}
+        keys = {name for name in kept if name.endswith(("_API_KEY", "_TOKEN"))}
+        self.environment = {n: v for n, v in kept.items() if n not in keys} | {
+            "HOLDFAST_HOME": str(home),
+            "HOME": str(home),
+        }
+
+    @property
+    def store(self) -> str:
+        """The URL of the store that is used where none is named."""
+        return f"sqlite:{self.home / 'data' / 'holdfast.db'}"
+
+    def __call__(self, *arguments: str, input: str = "", **environment: str) -> Ran:
+        """Run `holdfast ARGUMENTS`, without a terminal."""
+        return Ran(
+            subprocess.run(
+                [sys.executable, "-m", "holdfast", *arguments],
+                capture_output=True,
+                encoding="utf-8",
+                env=self.environment | environment,
+                input=input,
+                timeout=120,
+            )
+        )
