@@ -112,7 +112,7 @@ def ignore(_: object) -> None:
 async def slow(bars: Bars, folder: Path, rounds: int, seconds: float) -> None:
     """What keeping a piece costs where each of them is written by itself."""
     print(
-        f"\n{SESSIONS:,} sessions, {RATE:g} pieces a second each, median of {rounds} (us of CPU each)"
+        f"\n{SESSIONS:,} sessions of {RATE:g} pieces a second, median of {rounds} (us of CPU each)"
     )
     found: dict[str, list[float]] = {"kept": [], "not kept": []}
     pieces = int(RATE * 2 * seconds)
