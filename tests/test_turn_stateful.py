@@ -389,9 +389,12 @@ class Sessions(RuleBasedStateMachine):
 
     async def _clear(self, session):
         await session.clear()
+        self._cleared(session)
+        assert (session.count, session.messages, session.draft) == (0, (), None)
+
+    def _cleared(self, session):
         self.book.cleared(session)
         self.once = {name: value for name, value in self.once.items() if name[0] != session.id}
-        assert (session.count, session.messages, session.draft) == (0, (), None)
 
     # Ends
 
@@ -446,7 +449,7 @@ class Sessions(RuleBasedStateMachine):
             record = await self.world.tenant.load(key)
             rows = await self.world.tenant.read(record.id)
             if len(record.branches) == 1 and not rows:
-                self.book.cleared(await self.world.manager.get(key))
+                self._cleared(await self.world.manager.get(key))
         elif step == self._erase:
             for session_id in list(self.book.inputs):
                 self.book.unsay(session_id, self.erasable)
