@@ -133,7 +133,7 @@ async def test_senders_of_two_managers_are_served_in_the_order_they_came(file_ur
         for where, number in came:
             sender = here if where == "a" else there
             sends.append(asyncio.create_task(sender.send(f"{where}{number}")))
-            await asyncio.sleep(0.01)  # by the clock of leases they came one after the other
+            await asyncio.sleep(0.03)  # by the clock of leases they came one after the other
         gate.set()
         await asyncio.gather(*sends)
 

@@ -11,7 +11,8 @@ from holdfast.tools import running
 class TurnQueue:
     """Where turns wait for each other. Those of other processes are waited for by the lease.
 
-    The first who waits here stands in the line for the lease already, where all processes see it.
+    The first who waits here stands in the line for the lease, where all processes see it, as soon
+    as the turn before it has left that line: of one session there is one in it at a time.
     """
 
     def __init__(self, owner: str) -> None:
@@ -19,6 +20,7 @@ class TurnQueue:
         self._lock = asyncio.Lock()  # of the turn that runs
         self._front = asyncio.Lock()  # of the first who waits; served in order
         self._running: CancelToken | None = None
+        self._ahead: Waiting | None = None  # the one whose turn runs, or is to run next
 
     def cancel(self, reason: str) -> bool:
         """Stop the turn that runs; False if there is none. From any thread."""
@@ -44,18 +46,21 @@ class TurnQueue:
             raise Busy(key, self._owner)
         try:
             async with asyncio.timeout(waiting.left_s), cancel.guard(), self._front:
-                await waiting.line_up()
+                if self._ahead is not None:
+                    await self._ahead.is_settled.wait()
+                if self._lock.locked():
+                    await waiting.line_up()
                 await self._lock.acquire()
         except TimeoutError:
             raise Busy(key, self._owner) from None
 
-    def enter(self, cancel: CancelToken) -> None:
+    def enter(self, waiting: Waiting, cancel: CancelToken) -> None:
         """This turn runs now."""
-        self._running = cancel
+        self._ahead, self._running = waiting, cancel
 
     def leave(self) -> None:
         """It has ended: the next one may run."""
-        self._running = None
+        self._ahead = self._running = None
         self._lock.release()
 
 
@@ -76,7 +81,7 @@ class Place:
         except BaseException:
             await self._waiting.step_out()
             raise
-        self._queue.enter(self._cancel)
+        self._queue.enter(self._waiting, self._cancel)
 
     async def __aexit__(self, *_: object) -> None:
         self._queue.leave()

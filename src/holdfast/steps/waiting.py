@@ -23,6 +23,7 @@ class Waiting:
 
     def __init__(self, tenant: Tenant, session_id: str, owner: str, wait_s: float | None) -> None:
         self.place = ""
+        self.is_settled = asyncio.Event()  # it has the lease, or waits no more
         self._tenant = tenant
         self._id = session_id
         self._owner = owner
@@ -57,9 +58,11 @@ class Waiting:
     def begun(self) -> None:
         """It has the lease, and left the line with that."""
         self.place = ""
+        self.is_settled.set()
 
     async def step_out(self) -> None:
         """It wants the session no more. A place that stays in line is passed over after a while."""
+        self.is_settled.set()
         if self.place:
             with suppress(StoreError):
                 await self._tenant.step_out(self._id, self.place)

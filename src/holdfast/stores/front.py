@@ -7,6 +7,7 @@ committed at one moment.
 
 import asyncio
 import re
+import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -98,11 +99,11 @@ class Front(Tenant):
         _check_kind(replace_expired, "replace_expired", bool)
         now = ids.now_us()
         created, updated = (
-            now if not keep_times or time is NO_TIME else micros(time)
-            for time in (record.created_at, record.updated_at)
+            now if not keep_times or each is NO_TIME else micros(each)
+            for each in (record.created_at, record.updated_at)
         )
-        for time in (created, updated):
-            _check_time(time)
+        for each in (created, updated):
+            _check_time(each)
         _check_record(record, self.name, created, self._limits)
         packed = self._pack(entries)
         return await self._write(
@@ -424,7 +425,8 @@ class Front(Tenant):
         check_ttl(patience)
         if not timedelta(0) <= waited <= _WAITED_MAX:
             raise InvalidInput("waited", f"is between nothing and {_WAITED_MAX}, not {waited}")
-        request = requests.LineUp(self.name, ids.now_us(), _id(id), owner, place, waited, patience)
+        since = time.monotonic() - waited.total_seconds()  # the write may have to wait as well
+        request = requests.LineUp(self.name, ids.now_us(), _id(id), owner, place, since, patience)
         return await self._write(request)
 
     async def step_out(self, id: str, place: str) -> None:

@@ -5,6 +5,7 @@ It first looks at everything that could be wrong, and raises; only then does it 
 So a request that fails has done nothing, and those beside it in the same transaction go on.
 """
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -197,18 +198,18 @@ class Begin(OfSession[Lease]):
 
 @dataclass(slots=True)
 class LineUp(OfSession[bool]):
-    """A place in the line of those who wait for the lease."""
+    """A place in the line of those who wait for the lease, `since` then by time.monotonic()."""
 
     owner: str
     place: str
-    waited: timedelta
+    since: float
     patience: timedelta
 
     def run(self, shelf: Shelf) -> bool:
         head = self.head(shelf)
         head.check_alive(self.now)
         line = line_of(shelf, head)
-        asked = shelf.stamp(-self.waited).until
+        asked = shelf.stamp(timedelta(seconds=self.since - time.monotonic())).until
         line = line.joined(Claim(asked, shelf.stamp(self.patience), self.place, self.owner))
         waiting.save(shelf, head, line)
         return line.ahead_of(self.place) is None
