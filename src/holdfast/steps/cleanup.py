@@ -55,6 +55,8 @@ def draft_for(talk: Conversation, order: Order, options: Mapping[str, Any]) -> d
 
 async def start(talk: Conversation, hold: Hold, keeper: Keeper, order: Order) -> Start:
     """Clean up behind the turns before; find out what was said, and whether it is answered."""
+    await talk.catch_up()
+    keeper.at = talk.head  # what is put aside from now on was decided behind this
     if order.message is None:
         return await _start_again(talk, hold, keeper)
     return await _start_new(talk, hold, keeper, order.message, order.once)
@@ -64,7 +66,6 @@ async def _start_new(
     talk: Conversation, hold: Hold, keeper: Keeper, message: Message, once: str | None
 ) -> Start:
     """Begin a turn with what the user says, or find the one that was begun with it before."""
-    await talk.catch_up()
     left = hold.left
     if left is not None and left.is_sent_as(once, talk.branch):
         await _clean_up(talk, hold, keeper, is_again=True)
@@ -84,7 +85,6 @@ async def _start_new(
 
 async def _start_again(talk: Conversation, hold: Hold, keeper: Keeper) -> Start:
     """Go on with the turn that was cut off, failed or waits."""
-    await talk.catch_up()
     left = hold.left
     is_here = left is not None and left.branch == talk.branch
     await _clean_up(talk, hold, keeper, is_again=is_here)
