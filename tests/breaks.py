@@ -48,8 +48,8 @@ BREAKS = {
     ),
     "S0-6": Break(
         f"{SRC}/messages.py",
-        "    synthetic: str | None = None\n    extra: FrozenDict = EMPTY",
-        "    synthetic: str | None = None\n    tint: str = ''\n    extra: FrozenDict = EMPTY",
+        "    synthetic: str | None = None\n    extra: JSONObject = EMPTY",
+        "    synthetic: str | None = None\n    tint: str = ''\n    extra: JSONObject = EMPTY",
         "a message has a field that nobody designed",
     ),
     "S0-7": Break(
@@ -753,8 +753,8 @@ BREAKS = {
     ),
     "S1-36": Break(
         f"{SRC}/stores/front.py",
-        "            now if not keep_times or time is NO_TIME else micros(time)",
-        "            now if time is NO_TIME else micros(time)",
+        "            now if not keep_times or each is NO_TIME else micros(each)",
+        "            now if each is NO_TIME else micros(each)",
         "the caller's times are kept",
     ),
     "S1-37": Break(

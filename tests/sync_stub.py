@@ -21,6 +21,7 @@ CLASSES = {  # where they are, a class behind its base, whose names it is given 
     "Session": ["session:Session"],
     "Subagent": ["child:Child", "subagent:Subagent"],
     "Stream": ["streams:Stream"],
+    "Peek": ["peek:Peek"],
     "Memory": ["memory:Memory"],
     "Store": ["stores.base:Store"],
     "Tenant": ["stores.base:Tenant"],

@@ -393,12 +393,15 @@ class Conversation:
         self._has_learned = True
         self.ledger = Ledger(by=family)
         counter = self.ledger.counter(family, count)
+        turn: list[Entry] = []
         for row in self.rows:
-            if row.entry is None:
-                continue
             if _starts_turn(row):
+                self.ledger.replay(turn, counter)
                 self.ledger.end_turn()
-            self.ledger.replay([row.entry], counter)
+                turn = []
+            if row.entry is not None:
+                turn.append(row.entry)
+        self.ledger.replay(turn, counter)
         self.ledger.end_turn()
 
     # What came and went since a model was last asked

@@ -9,12 +9,22 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 from weakref import WeakValueDictionary
 
-from holdfast.errors import Busy, DuplicateSession, InvalidInput, SessionExpired, SessionNotFound
+from holdfast import archive as archives
+from holdfast.archive import Archive, Restored, Told
+from holdfast.errors import (
+    Busy,
+    Corrupt,
+    DuplicateSession,
+    InvalidInput,
+    SessionExpired,
+    SessionNotFound,
+)
 from holdfast.frozen import freeze
 from holdfast.inputs import budget_of, named_settings, policy_of
 from holdfast.keys import check_key
 from holdfast.live import Cache, Live, checked_cache
 from holdfast.memory import Memory
+from holdfast.peek import Peek
 from holdfast.providers.base import Provider
 from holdfast.removal import Erased, erase_session
 from holdfast.retention import Gone, Retained, Retention, retain
@@ -24,7 +34,7 @@ from holdfast.steps.orders import Redact
 from holdfast.stores import copying, open_store
 from holdfast.stores.base import Store
 from holdfast.stores.copying import Choice, Copied
-from holdfast.stores.values import Expired, Found, Page, Record, Summary
+from holdfast.stores.values import Expired, Found, Page, Record, Summary, Verified
 from holdfast.sweeping import EVERY, Sweeping, sweep
 from holdfast.tools import Tool
 from holdfast.window.budget import Budget
@@ -55,6 +65,16 @@ class SessionManager:
         self._workshop.changed_size = self._live.weigh
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._sweeping = Sweeping(self._tenant, expire_every, self.memory)
+
+    @property
+    def store(self) -> Store:
+        """Where they are."""
+        return self._store
+
+    def places(self) -> tuple[str, ...]:
+        """Where what is said may be, in words: what an erase goes through."""
+        found = self._store.places()
+        return found if self.memory is None else (*found, *self.memory.leaving.where())
 
     @property
     def memory(self) -> Memory | None:
@@ -134,6 +154,10 @@ class SessionManager:
                     await self.memory.leaving.bury(before)
                 return session
 
+    async def peek(self, key: str) -> Peek:
+        """The session of this key, to be read without being opened; also one that has expired."""
+        return Peek(self._tenant, await self._tenant.load(check_key(key), even_expired=True))
+
     def invalidate(self, key: str) -> bool:
         """Look at the store before this session is given out again; whether it was open here."""
         return self._live.invalidate(check_key(key))
@@ -159,6 +183,12 @@ class SessionManager:
             agent=agent, metadata=metadata, since=since, until=until, limit=limit, page=page
         )
 
+    async def index(
+        self, *, on_progress: Callable[[float, float | None], object] | None = None
+    ) -> None:
+        """Make ready for a search what was said since the last one, as every search does."""
+        await self._tenant.index(on_progress=on_progress)
+
     async def search(
         self, query: str, *, key: str | None = None, limit: int = 20, page: str | None = None
     ) -> Page[Found]:
@@ -171,13 +201,20 @@ class SessionManager:
     # Taking away
 
     async def delete(self, key: str) -> bool:
-        """Remove a session, expired or not; False if there is none. A turn that runs here ends."""
+        """Remove a session, expired or not; False if there is none. A turn that runs here ends.
+
+        One whose record is damaged goes too, unless a memory may have something of it.
+        """
         self._end_turn(key)
         async with self._lock(check_key(key)):
             try:
                 record = await self._tenant.load(key, even_expired=True)
             except SessionNotFound:
                 return False
+            except Corrupt:
+                if self.memory is not None or (id := await self._damaged(key)) is None:
+                    raise
+                return await self._tenant.delete(id)
             finally:
                 self._live.invalidate(key)
             async with (
@@ -249,6 +286,44 @@ class SessionManager:
         """Write a copy of the whole store, all tenants, as it is at one moment, to a new place."""
         await self._store.backup(path, on_progress=on_progress)
 
+    async def verify(
+        self, key: str | None = None, *, on_progress: Callable[[int], object] | None = None
+    ) -> Verified:
+        """Hold what is stored of a session, or of all, against its digests; tell what is wrong.
+
+        `on_progress` hears how many sessions have been gone over.
+        """
+        if key is None:
+            return await self._tenant.verify(on_progress=on_progress)
+        return await self._tenant.verify((await self._tenant.load(key, even_expired=True)).id)
+
+    async def export(self, key: str, *, on_progress: Told | None = None) -> Archive:
+        """A session whole, expired or not, as it is at one moment: see `holdfast.formats`.
+
+        `on_progress` hears how many of its entries have been read.
+        """
+        record = await self._tenant.load(key, even_expired=True)
+        return await archives.take(self._tenant, record.id, on_progress=on_progress)
+
+    async def restore(
+        self,
+        archive: Archive,
+        *,
+        key: str | None = None,
+        dry_run: bool = False,
+        on_progress: Told | None = None,
+    ) -> Restored:
+        """Make the session of an archive, with its ids and times, under its key or another one.
+
+        One that is there already is found to be so, and an archive of it that is newer adds what is
+        new. What has gone its own way here is DuplicateSession, and stays as it is.
+        """
+        restored = await archives.put(
+            self._tenant, archive, key=key, dry_run=dry_run, on_progress=on_progress
+        )
+        self._live.invalidate(restored.key)
+        return restored
+
     async def close(self) -> None:
         """Finish what was asked for: turns that run, models that were opened here, the store."""
         try:
@@ -259,6 +334,17 @@ class SessionManager:
             await self._store.close()
 
     # Inside
+
+    async def _damaged(self, key: str) -> str | None:
+        """The id of a session whose record cannot be read: the list tells it."""
+        page: Page[Summary] = await self._tenant.list()
+        while True:
+            for each in page.items:
+                if each.key == key and each.damage and each.id:
+                    return each.id
+            if page.next is None:
+                return None
+            page = await self._tenant.list(page=page.next)
 
     async def _doomed(self, key: str) -> Record | None:
         """One that has expired and is about to be replaced: what memory has of it is to go too."""

@@ -16,6 +16,7 @@ from holdfast.errors import InvalidInput
 from holdfast.frozen import FrozenDict
 from holdfast.inputs import Input, named_settings, policy_of, said, seconds, token_under
 from holdfast.messages import Message
+from holdfast.preview import Preview, preview
 from holdfast.results import TurnResult
 from holdfast.settings import Settings
 from holdfast.steps import drafts
@@ -29,7 +30,7 @@ from holdfast.streams import Stream, finished
 from holdfast.subagent import Subagent
 from holdfast.tools import Tool
 from holdfast.window.ledger import Ledger
-from holdfast.window.plan import Policy, apply
+from holdfast.window.plan import Policy
 from holdfast.window.window import Window
 from holdfast.workbench import Workbench
 from holdfast.workshop import Model, Workshop
@@ -160,13 +161,15 @@ class Session:
     def window(self, model: Model | None = None) -> Window:
         """What the next call of the model would be given, if nothing more were said."""
         windows = self._bench.windows(self._bench.target(model))
-        view = windows.view()
-        situation = windows.situation(view)
-        plan = windows.plan(view, situation)
-        if plan and not plan.to_summarize:
-            view = view.with_folds(apply(plan))
-            situation = windows.situation(view)
+        view, situation, _ = windows.foreseen()
         return windows.window(view, situation)
+
+    def preview(self, model: Model | None = None) -> Preview:
+        """The same, part by part, with what is known of its tokens and what would be folded."""
+        bench, target = self._bench, self._bench.target(model)
+        windows = bench.windows(target)
+        settings = bench.workshop.completed(self.settings)
+        return preview(windows, target, self.ledger, settings, self.id)
 
     async def watch(self, after: int | None = None) -> AsyncIterator[Stored | Chunk]:
         """Entries as they come, on all branches, and the words of a running turn.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli import config
-from holdfast.cli.failures import NOT_FOUND, Failure
+from holdfast.cli.failures import NOT_FOUND, USAGE, Failure
 from holdfast.cli.screen import Screen
 
 if TYPE_CHECKING:  # neither is needed to print help
@@ -57,17 +57,23 @@ class App:
 
         `options` go to `holdfast.open`.
         """
-        import holdfast
+        from holdfast.manager import open as open_sessions
 
         if create and self.is_default_store:
             config.data_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not create and self.store_url.lower().startswith("memory:"):
+            raise Failure(
+                "memory: is forgotten at the end of each command, so nothing is in it: "
+                "name another store with --store",
+                USAGE,
+            )
         if not create and (path := _place(self.store_url)) is not None:
             if not path.exists():
                 raise NoStore(path, is_default=self.is_default_store)
             options["create"] = False
         # A command is over before anything could expire in the background.
         options = {"tenant": self.tenant, "expire_every": None} | options
-        async with holdfast.open(self.store_url, **options) as sessions:
+        async with open_sessions(self.store_url, **options) as sessions:
             yield sessions
 
 

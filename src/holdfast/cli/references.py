@@ -13,6 +13,7 @@ from holdfast.cli.failures import NOT_FOUND, Failure
 
 if TYPE_CHECKING:
     from holdfast.manager import SessionManager
+    from holdfast.peek import Peek
     from holdfast.session import Session
 
 _LATEST = re.compile(r"@(?:-(\d+))?\Z")
@@ -24,11 +25,11 @@ async def find_key(sessions: "SessionManager", reference: str) -> str:
     """The key of the conversation that is meant, or Failure."""
     if latest := _LATEST.match(reference):
         return await _latest(sessions, int(latest[1] or 0))
-    from holdfast.errors import InvalidInput, SessionExpired, SessionNotFound
+    from holdfast.errors import Corrupt, InvalidInput, SessionNotFound
 
     try:
-        return (await sessions.get(reference)).key
-    except SessionExpired:
+        return (await sessions.peek(reference)).key
+    except Corrupt:  # it is there, whatever can be done with it
         return reference
     except (SessionNotFound, InvalidInput):
         return await _beginning(sessions, reference)
@@ -37,6 +38,11 @@ async def find_key(sessions: "SessionManager", reference: str) -> str:
 async def find(sessions: "SessionManager", reference: str) -> "Session":
     """The conversation that is meant, or Failure."""
     return await sessions.get(await find_key(sessions, reference))
+
+
+async def look(sessions: "SessionManager", reference: str) -> "Peek":
+    """The conversation that is meant, to be read without being opened, or Failure."""
+    return await sessions.peek(await find_key(sessions, reference))
 
 
 async def _latest(sessions: "SessionManager", back: int) -> str:

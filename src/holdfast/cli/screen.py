@@ -9,8 +9,14 @@ import os
 import shutil
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TextIO
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+
+from holdfast.text import safe as safe
+
+if TYPE_CHECKING:
+    from holdfast.cli.pager import Pager
 
 _STYLES = {
     "bold": "1",
@@ -23,26 +29,36 @@ _STYLES = {
     "magenta": "35",
     "cyan": "36",
 }
-# Letters of several scripts, and pictures of several characters, are joined with these two.
-_JOINERS = "\u200c\u200d"
-
-
-def safe(text: str, *, keep: str = "\n\t") -> str:
-    """The text, with what could steer a terminal shown as what it is."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        c
-        if c.isprintable() or c in keep or c in _JOINERS or unicodedata.category(c) == "Zs"
-        else _shown(c)
-        for c in text
-    )
 
 
 def one_line(text: str, width: int) -> str:
     """The beginning of a text, in one line of this many columns."""
     flat = " ".join(safe(text[: width * 4 + 100], keep=" \t\n").split())
     return cut(flat, width)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The lines of a text that is safe already, none wider than this, broken between words."""
+    found: list[str] = []
+    for line in text.split("\n"):
+        while columns(line) > width:
+            head = _fitting(line, width)
+            space = head.rfind(" ")
+            if space > 0 and head[:space].strip():
+                head = head[:space]
+            found.append(head)
+            line = line[len(head) :].lstrip(" ")
+        found.append(line)
+    return found
+
+
+def _fitting(text: str, width: int) -> str:
+    """As much of a text as so many columns hold, and never nothing."""
+    for at, c in enumerate(text):
+        width -= _columns(c)
+        if width < 0:
+            return text[: max(1, at)]
+    return text
 
 
 def columns(text: str) -> int:
@@ -65,12 +81,28 @@ def cut(text: str, width: int) -> str:
     return "".join(kept).rstrip() + "…"
 
 
+_open_line: set[TextIO] = set()  # stderr, while a line of progress stands there
+
+
+def end_line() -> None:
+    """End the line of progress, if there is one, before anything else is said on stderr."""
+    if _open_line:
+        _open_line.clear()
+        print(file=sys.stderr, flush=True)
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """So many of something: 1 message, 2,000 messages."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
 class Screen:
     """Where a command prints: data to stdout, everything else to stderr."""
 
     def __init__(self, color: str = "auto") -> None:
         self.is_terminal = _is_terminal(sys.stdout)
         self._color = color
+        self._pager: Pager | None = None
 
     @property
     def width(self) -> int:
@@ -86,17 +118,42 @@ class Screen:
         return f"\x1b[{';'.join(_STYLES[style] for style in styles)}m{text}\x1b[0m"
 
     def print(self, text: str = "", *, end: str = "\n") -> None:
-        """To stdout. The text is safe already: see `safe`."""
-        sys.stdout.write(text + end)
+        """To stdout, or the pager. The text is safe already: see `safe`."""
+        end_line()
+        (self._pager or sys.stdout).write(text + end)
+
+    @contextmanager
+    def paged(self, *, is_wanted: bool = True) -> Iterator[None]:
+        """What is printed in here goes through a pager where it is longer than the screen."""
+        if not is_wanted or not self.is_terminal or os.environ.get("TERM") == "dumb":
+            yield
+            return
+        from holdfast.cli.pager import paged
+
+        with paged(shutil.get_terminal_size().lines - 1, self._use_pager):
+            yield
+
+    def _use_pager(self, pager: "Pager | None") -> None:
+        self._pager = pager
+
+    def sign(self, sign: str, plain: str) -> str:
+        """A sign, or what stands for it where it cannot be written."""
+        try:
+            sign.encode(sys.stdout.encoding or "ascii")
+        except UnicodeEncodeError:
+            return plain
+        return sign
 
     def note(self, text: str, *styles: str) -> None:
         """To stderr, for people."""
+        end_line()
         print(self.styled(text, *(styles or ("dim",)), on=sys.stderr), file=sys.stderr, flush=True)
 
     def json(self, value: Any) -> None:
         """One JSON document, for programs; indented on a terminal."""
         indent = 2 if self.is_terminal else None
-        self.print(json.dumps(value, ensure_ascii=not _is_utf8(sys.stdout), indent=indent))
+        text = json.dumps(value, ensure_ascii=not _is_utf8(sys.stdout), indent=indent)
+        self.print(_safe_json(text))
 
     def table(self, rows: Iterable[Sequence[str]], heads: Sequence[str]) -> None:
         """Rows under their heads; the last column takes the room that is left."""
@@ -123,11 +180,14 @@ class Screen:
             nonlocal shown
             part = f"{done / unit:,.0f}" + (f" of {total / unit:,.0f}" if total else "")
             text = f"{what}: {part}{' ' + name if name else ''}"
-            is_last = total is not None and done >= total
-            if text != shown or is_last:
-                blank = " " * max(0, len(shown) - len(text))
-                print(f"\r{text}{blank}", end="\n" if is_last else "", file=sys.stderr, flush=True)
-                shown = text
+            if text == shown:
+                return
+            blank = " " * max(0, len(shown) - len(text))
+            print(f"\r{text}{blank}", end="", file=sys.stderr, flush=True)
+            _open_line.add(sys.stderr)
+            if total is not None and done >= total:
+                end_line()
+            shown = text
 
         return tell
 
@@ -141,15 +201,20 @@ class Screen:
         return _is_terminal(stream) and os.environ.get("TERM") != "dumb"
 
 
-def _shown(c: str) -> str:
-    code = ord(c)
-    return (
-        f"\\x{code:02x}"
-        if code < 0x100
-        else f"\\u{code:04x}"
-        if code < 0x10000
-        else f"\\U{code:08x}"
+def _safe_json(text: str) -> str:
+    """The same JSON, with what could steer a terminal as its escapes."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c == "\n" or unicodedata.category(c) == "Zs" else _escaped(c)
+        for c in text
     )
+
+
+def _escaped(c: str) -> str:
+    units = c.encode("utf-16-be", "surrogatepass")
+    pairs = (units[at : at + 2] for at in range(0, len(units), 2))
+    return "".join(f"\\u{int.from_bytes(pair):04x}" for pair in pairs)
 
 
 def _columns(c: str) -> int:

@@ -285,6 +285,15 @@ class Tenant(ABC):
         written to. A session with a running turn is not deleted.
         """
 
+    async def index(  # noqa: B027 - most stores have nothing to do
+        self, *, on_progress: Callable[[float, float | None], object] | None = None
+    ) -> None:
+        """Make ready for a search what was appended since the last one, as every search does.
+
+        `on_progress` hears how many entries are done, and of how many if that is known. A store
+        that has nothing to make ready does nothing.
+        """
+
     @abstractmethod
     async def search(
         self,
@@ -298,7 +307,8 @@ class Tenant(ABC):
 
         Whole words count; case, width and accents do not. Chinese, Japanese and Korean are found
         by any run of characters. A query without a word finds nothing, and no sign in it is an
-        operator. Everything appended before the call is searched.
+        operator. Everything appended before the call is searched. A message that is damaged is told
+        as such, without its content, and hides no other.
         """
 
     @abstractmethod
@@ -342,10 +352,12 @@ class Tenant(ABC):
         """
 
     @abstractmethod
-    async def verify(self, id: str | None = None) -> Verified:
+    async def verify(
+        self, id: str | None = None, *, on_progress: Callable[[int], object] | None = None
+    ) -> Verified:
         """Go over a session, or all of this tenant's, and report whatever is not what was written.
 
-        Never raises for what it finds.
+        Never raises for what it finds. `on_progress` hears how many sessions it has gone over.
         """
 
 

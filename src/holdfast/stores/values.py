@@ -155,7 +155,8 @@ class Record(Value, frozen=True, kw_only=True):
         for branch in self.branches:
             if branch.name == name:
                 return branch
-        raise InvalidInput("branch", f"there is no {name!r} in session {self.key!r}")
+        known = ", ".join(repr(branch.name) for branch in self.branches[-8:])
+        raise InvalidInput(f"branch {name!r}", f"is not in session {self.key!r}: there are {known}")
 
 
 def check_ttl(ttl: object, name: str = "ttl") -> None:
@@ -181,11 +182,12 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
 
 
 class Found(NamedTuple):
-    """A message that a search found, and where."""
+    """A message that a search found, and where; `damage` says why it cannot be read, if so."""
 
     session_id: str
     key: str
     stored: Stored
+    damage: str = ""
 
 
 class Page(NamedTuple, Generic[_Item]):

@@ -10,12 +10,16 @@ from datetime import timedelta
 from holdfast import branching
 from holdfast import forking
 from holdfast import outline
+from holdfast.archive import Archive
+from holdfast.archive import Restored
+from holdfast.archive import Told
 from holdfast.cancel import CancelToken
 from holdfast.child import Summarize
 from holdfast.consolidation.desk import Desk
 from holdfast.consolidation.files import VERSIONS_MAX
 from holdfast.consolidation.leaving import Leaving
 from holdfast.consolidation.places import Scope
+from holdfast.entries import Call
 from holdfast.entries import Entry
 from holdfast.entries import Fold
 from holdfast.errors import HoldfastError
@@ -28,6 +32,9 @@ from holdfast.manager import DEFAULT_CACHE
 from holdfast.memory import Status
 from holdfast.messages import Message
 from holdfast.messages import ToolCall
+from holdfast.peek import Line
+from holdfast.peek import TurnRows
+from holdfast.preview import Preview
 from holdfast.providers.base import Provider as AsyncProvider
 from holdfast.providers.base import Response
 from holdfast.providers.preflight import Preflight
@@ -38,6 +45,7 @@ from holdfast.retention import Retained
 from holdfast.retention import Retention
 from holdfast.settings import Settings
 from holdfast.steps.drafts import Draft
+from holdfast.steps.limits import Spent
 from holdfast.steps.observers import OnEvent
 from holdfast.steps.orders import Answers
 from holdfast.steps.orders import Redact
@@ -83,6 +91,15 @@ class SessionManager:
         ...
 
     @property
+    def store(self) -> Store:
+        """Where they are."""
+        ...
+
+    def places(self) -> tuple[str, ...]:
+        """Where what is said may be, in words: what an erase goes through."""
+        ...
+
+    @property
     def memory(self) -> Memory | None:
         """What was given to `open`."""
         ...
@@ -105,6 +122,10 @@ class SessionManager:
         """
         ...
 
+    def peek(self, key: str) -> Peek:
+        """The session of this key, to be read without being opened; also one that has expired."""
+        ...
+
     def invalidate(self, key: str) -> bool:
         """Look at the store before this session is given out again; whether it was open here."""
         ...
@@ -117,12 +138,19 @@ class SessionManager:
         """
         ...
 
+    def index(self, *, on_progress: Callable[[float, float | None], object] | None=None) -> None:
+        """Make ready for a search what was said since the last one, as every search does."""
+        ...
+
     def search(self, query: str, *, key: str | None=None, limit: int=20, page: str | None=None) -> Page[Found]:
         """Messages that hold every word of `query`, the newest first; in one session, if named."""
         ...
 
     def delete(self, key: str) -> bool:
-        """Remove a session, expired or not; False if there is none. A turn that runs here ends."""
+        """Remove a session, expired or not; False if there is none. A turn that runs here ends.
+
+        One whose record is damaged goes too, unless a memory may have something of it.
+        """
         ...
 
     def erase(self, key: str) -> Erased:
@@ -153,6 +181,28 @@ class SessionManager:
 
     def backup(self, path: str | Path, *, on_progress: Callable[[float], object] | None=None) -> None:
         """Write a copy of the whole store, all tenants, as it is at one moment, to a new place."""
+        ...
+
+    def verify(self, key: str | None=None, *, on_progress: Callable[[int], object] | None=None) -> Verified:
+        """Hold what is stored of a session, or of all, against its digests; tell what is wrong.
+
+        `on_progress` hears how many sessions have been gone over.
+        """
+        ...
+
+    def export(self, key: str, *, on_progress: Told | None=None) -> Archive:
+        """A session whole, expired or not, as it is at one moment: see `holdfast.formats`.
+
+        `on_progress` hears how many of its entries have been read.
+        """
+        ...
+
+    def restore(self, archive: Archive, *, key: str | None=None, dry_run: bool=False, on_progress: Told | None=None) -> Restored:
+        """Make the session of an archive, with its ids and times, under its key or another one.
+
+        One that is there already is found to be so, and an archive of it that is newer adds what is
+        new. What has gone its own way here is DuplicateSession, and stays as it is.
+        """
         ...
 
     def close(self) -> None:
@@ -272,6 +322,10 @@ class Session:
 
     def window(self, model: str | Provider | AsyncProvider | None=None) -> Window:
         """What the next call of the model would be given, if nothing more were said."""
+        ...
+
+    def preview(self, model: str | Provider | AsyncProvider | None=None) -> Preview:
+        """The same, part by part, with what is known of its tokens and what would be folded."""
         ...
 
     def watch(self, after: int | None=None) -> Iterator[Stored | Chunk]:
@@ -456,6 +510,80 @@ class Stream:
 
     def close(self) -> None:
         """Leave it now: the turn is cancelled, and what was said is kept when this returns."""
+        ...
+
+class Peek:
+    """What a store has of a session, as of the moment at which it was looked at."""
+    record: Record
+
+    @property
+    def key(self) -> str:
+        ...
+
+    @property
+    def branch(self) -> Branch:
+        """The branch in use."""
+        ...
+
+    @property
+    def expired_at(self) -> datetime | None:
+        """When it expired; None if it has not."""
+        ...
+
+    @property
+    def draft(self) -> Draft | None:
+        """A turn that runs, failed, waits, or was cut off; None when there is none."""
+        ...
+
+    def read(self, start: int=0, stop: int | None=None, *, branch: str | None=None) -> tuple[Stored, ...]:
+        """The messages at these positions of a branch, with the entries that stand beside them."""
+        ...
+
+    def turns(self, branch: str | None=None) -> Iterator[TurnRows]:
+        """All of a branch, turn by turn; no more is held than one turn and a page."""
+        ...
+
+    def last_turns(self, count: int, branch: str | None=None) -> tuple[TurnRows, ...]:
+        """The last turns of a branch. No more of it is read than it takes, so that their numbers
+        are known only where that is all."""
+        ...
+
+    def log(self) -> Iterator[Stored]:
+        """The entries of all branches, each once, in the order in which they were written."""
+        ...
+
+    def receipts(self, since: datetime | None=None) -> Iterator[Call]:
+        """The calls that were made in this session, on all its branches.
+
+        A session that was forked begins with receipts of another one: they are left out.
+        """
+        ...
+
+    def turn_at(self, position: int, branch: str | None=None) -> int:
+        """The number of the turn in which the message at a position stands."""
+        ...
+
+    def folds(self, branch: str | None=None) -> tuple[Fold, ...]:
+        """The folds on a branch that no later one covers whole, in the order they were made."""
+        ...
+
+    def spent(self) -> Spent:
+        """What the session has spent by its last receipt, on all its branches."""
+        ...
+
+    def lines(self) -> tuple[Line, ...]:
+        """The branches, with where they left their parents."""
+        ...
+
+    def children(self) -> list[Record]:
+        """The records of the sessions that were made for subagents of this one."""
+        ...
+
+    def diff(self, a: str, b: str | None=None) -> forking.Diff:
+        """What two branches share, what only one of them has, and what each cost behind that.
+
+        Without `b` it is the branch in use.
+        """
         ...
 
 class Memory:
@@ -757,12 +885,21 @@ class Tenant:
         """
         ...
 
+    def index(self, *, on_progress: Callable[[float, float | None], object] | None=None) -> None:
+        """Make ready for a search what was appended since the last one, as every search does.
+
+        `on_progress` hears how many entries are done, and of how many if that is known. A store
+        that has nothing to make ready does nothing.
+        """
+        ...
+
     def search(self, query: str, *, session: str | None=None, limit: int=20, page: str | None=None) -> Page[Found]:
         """Messages that hold every word of `query`, the newest first. `session` is an id.
 
         Whole words count; case, width and accents do not. Chinese, Japanese and Korean are found
         by any run of characters. A query without a word finds nothing, and no sign in it is an
-        operator. Everything appended before the call is searched.
+        operator. Everything appended before the call is searched. A message that is damaged is told
+        as such, without its content, and hides no other.
         """
         ...
 
@@ -806,10 +943,10 @@ class Tenant:
         """
         ...
 
-    def verify(self, id: str | None=None) -> Verified:
+    def verify(self, id: str | None=None, *, on_progress: Callable[[int], object] | None=None) -> Verified:
         """Go over a session, or all of this tenant's, and report whatever is not what was written.
 
-        Never raises for what it finds.
+        Never raises for what it finds. `on_progress` hears how many sessions it has gone over.
         """
         ...
 

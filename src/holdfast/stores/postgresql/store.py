@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar
 
 from asyncpg.pgproto.pgproto import UUID
 
-from holdfast.errors import HoldfastError, InvalidInput, StoreUnavailable, Unsupported
+from holdfast.errors import HoldfastError, InvalidInput, StoreClosed, StoreUnavailable, Unsupported
 from holdfast.stores.base import Store
 from holdfast.stores.bell import Bell
 from holdfast.stores.front import Front
@@ -104,7 +104,7 @@ class PostgreSQLStore(Store):
         if self._state == "open":
             return
         if self._state == "closed":
-            raise StoreUnavailable(self._server.where, "the store is closed")
+            raise StoreClosed(self._server.where)
         self._bind()
         try:
             with translated(self._server.where):
@@ -153,7 +153,7 @@ class PostgreSQLStore(Store):
     def _check(self) -> None:
         """That the store is open, in this process, and in the loop that it belongs to."""
         if self._state != "open":
-            raise StoreUnavailable(self._server.where, f"the store is {self._state}")
+            raise StoreClosed(self._server.where, f"the store is {self._state}")
         if self._pid != os.getpid():
             self._after_fork()
         elif asyncio.get_running_loop() is not self._loop:
@@ -272,11 +272,18 @@ class PostgreSQLStore(Store):
 
     # The search index
 
-    async def index_all(self, tenant: str) -> None:
+    async def index_all(
+        self,
+        tenant: str,
+        on_progress: Callable[[float, float | None], object] | None = None,
+    ) -> None:
         """Bring the index of a tenant up to the log."""
         self._check()
+        done = 0
         while await self._lanes.submit(_FillIndex(tenant, 0, INDEX_STEP)) == INDEX_STEP:
-            pass
+            done += INDEX_STEP
+            if on_progress is not None:
+                on_progress(done, None)
 
 
 class News(Bell):
@@ -347,6 +354,11 @@ class PostgreSQLTenant(Front):
             async with aclosing(tenant._watch(id, after)) as found:  # type: ignore[type-var]
                 async for each in found:
                     yield each
+
+    async def index(
+        self, *, on_progress: Callable[[float, float | None], object] | None = None
+    ) -> None:
+        await self._store.index_all(self.name, on_progress)
 
     async def search(
         self, query: str, *, session: str | None = None, limit: int = 20, page: str | None = None

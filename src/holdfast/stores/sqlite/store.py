@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.errors import InvalidInput, StoreError, StoreUnavailable
+from holdfast.errors import InvalidInput, StoreClosed, StoreError, StoreUnavailable
 from holdfast.private_files import absolute
 from holdfast.stores.base import Store
 from holdfast.stores.bell import Bell
@@ -29,6 +29,7 @@ from holdfast.stores.sqlite.commits import Commits, translated, typed
 from holdfast.stores.sqlite.file import Durability, SQLiteFile
 from holdfast.stores.sqlite.formats import FORMAT
 from holdfast.stores.sqlite.pool import Pool
+from holdfast.stores.sqlite.settings import settings
 from holdfast.stores.sqlite.shelf import SQLiteShelf
 from holdfast.stores.values import (
     LIMITS,
@@ -91,7 +92,7 @@ class SQLiteStore(Store):
         if self._state == "open":
             return
         if self._state == "closed":
-            raise StoreUnavailable(self._file.where, "the store is closed")
+            raise StoreClosed(self._file.where)
         try:
             await asyncio.to_thread(self._open)
         except BaseException:
@@ -140,7 +141,7 @@ class SQLiteStore(Store):
     def _check(self) -> None:
         """That the store is open, in this process, and in the loop that it belongs to."""
         if self._state != "open":
-            raise StoreUnavailable(self._file.where, f"the store is {self._state}")
+            raise StoreClosed(self._file.where, f"the store is {self._state}")
         if self._pid != os.getpid():
             self._bind()
         elif asyncio.get_running_loop() is not self._loop:
@@ -149,6 +150,11 @@ class SQLiteStore(Store):
     def problems(self) -> list[str]:
         with self._reading.lend() as db:
             return self._file.problems(db)
+
+    def look(self) -> dict[str, object]:
+        """The settings of a connection, as SQLite tells them now."""
+        with self._reading.lend() as db:
+            return settings(db)
 
     def places(self) -> tuple[str, ...]:
         return tuple(str(path) for path in self._file.files())
@@ -226,10 +232,18 @@ class SQLiteStore(Store):
 
     # The search index
 
-    async def index_all(self) -> None:
+    async def index_all(
+        self, on_progress: Callable[[float, float | None], object] | None = None
+    ) -> None:
         """Bring the index up to the log."""
-        while await self.read(lambda shelf: _of(shelf).unindexed(), rows=1):
+        total = 0
+        while left := await self.read(lambda shelf: _of(shelf).unindexed(), rows=1):
+            total = max(total, left)
+            if on_progress is not None:
+                on_progress(total - left, total)
             await self._writer.submit(_FillIndex("", 0, INDEX_STEP * 4))
+        if on_progress is not None and total:
+            on_progress(total, total)
 
     def _index_later(self) -> None:
         """Fill the index behind the log, when there is nothing else to do for a while."""
@@ -288,14 +302,21 @@ class SQLiteTenant(Front):
     async def _changed(self) -> None:
         await self._store.news()
 
+    async def index(
+        self, *, on_progress: Callable[[float, float | None], object] | None = None
+    ) -> None:
+        await self._store.index_all(on_progress)
+
     async def search(
         self, query: str, *, session: str | None = None, limit: int = 20, page: str | None = None
     ) -> Page[Found]:
         await self._store.index_all()
         return await super().search(query, session=session, limit=limit, page=page)
 
-    async def verify(self, id: str | None = None) -> Verified:
-        found = await super().verify(id)
+    async def verify(
+        self, id: str | None = None, *, on_progress: Callable[[int], object] | None = None
+    ) -> Verified:
+        found = await super().verify(id, on_progress=on_progress)
         if id is not None:
             return found
         damage = [Problem("", "", 0, each) for each in await self._store.damage()]
