@@ -7,8 +7,9 @@ A model that answers at once; a real SQLite file at level "sync" on a real disk.
 two take turns. A session with 100,000 messages is folded so that its window is that of the small
 one. Streams: 1,000 sessions in one process, each told five pieces a second, read by `async for`;
 how late they come is compared with the same pieces read where they are made. What a piece costs in
-CPU, kept in the journal and told as an event, is taken beyond what the model spends on making it.
-About four minutes.
+CPU, kept in the journal and told as an event, is taken beyond what the model spends on making it;
+and, where pieces come so slowly that each is written by itself, beyond the same without a journal.
+About five minutes.
 
 NAME is one of: turn, length, delta, stream, memory.
 
@@ -39,6 +40,7 @@ from holdfast.manager import SessionManager
 from holdfast.messages import Message
 from holdfast.session import Session
 from holdfast.steps import drafts
+from holdfast.steps.orders import Redact
 
 NAMES = ("turn", "length", "delta", "stream", "memory")
 SAID = "A question of some three hundred characters, as people ask them in a chat. " * 4
@@ -107,6 +109,29 @@ def ignore(_: object) -> None:
     """Hears of a turn."""
 
 
+async def slow(bars: Bars, folder: Path, rounds: int, seconds: float) -> None:
+    """What keeping a piece costs where each of them is written by itself."""
+    print(
+        f"\n{SESSIONS:,} sessions of {RATE:g} pieces a second, median of {rounds} (us of CPU each)"
+    )
+    found: dict[str, list[float]] = {"kept": [], "not kept": []}
+    pieces = int(RATE * 2 * seconds)
+    for number in range(rounds):
+        for name, redact in (("kept", None), ("not kept", as_it_is)):
+            path = folder / f"slow-{number}-{name}.db"
+            start = time.process_time()
+            await streamed(path, RATE, pieces, seconds, redact=redact)
+            found[name].append((time.process_time() - start) / SESSIONS / pieces * 1e6)
+    kept, not_kept = (statistics.median(found[name]) for name in ("kept", "not kept"))
+    print(f"  with everything around them: kept in the journal {kept:.1f}, not kept {not_kept:.1f}")
+    bars.most("keeping a piece that comes alone, us of CPU", kept - not_kept, 20)
+
+
+def as_it_is(message: Message) -> Message:
+    """A hook in front of the store: where there is one, no piece is kept before the whole."""
+    return message
+
+
 async def stream(bars: Bars, folder: Path, seconds: float) -> None:
     """Many sessions at once, and the point from which pieces come late."""
     print(f"\n{SESSIONS:,} sessions streaming in one process: how late pieces come (ms)")
@@ -132,24 +157,28 @@ async def stream(bars: Bars, folder: Path, seconds: float) -> None:
     print(f"  the knee: {knee or f'beyond {SESSIONS * 4 * RATE:,.0f} pieces/s'}")
 
 
-def steady(late: list[raw.Late], seconds: float) -> list[float]:
+def steady(late: raw.Late, seconds: float) -> list[float]:
     """How late pieces were while all sessions were streaming: behind the last that began."""
-    first = min(piece.due for piece in late)
-    return [each.ms for each in late if first + seconds < each.due < first + 2 * seconds]
+    first = min(late.due)
+    times = zip(late.due, late.ms, strict=True)
+    return [ms for due, ms in times if first + seconds < due < first + 2 * seconds]
 
 
-async def streamed(path: Path, rate: float, pieces: int, seconds: float) -> list[raw.Late]:
+async def streamed(
+    path: Path, rate: float, pieces: int, seconds: float, *, redact: Redact | None = None
+) -> raw.Late:
     """Sessions that begin one after another, for so many seconds, and go on for twice as many."""
-    late: list[raw.Late] = []
+    late = raw.Late()
 
     async def one(sessions: SessionManager, number: int) -> None:
         session = await sessions.get_or_create(f"stream:{number}")
         await asyncio.sleep(seconds * number / SESSIONS)
         async for event in session.stream("Go on."):
             if type(event) is TextDelta:
-                raw.note(late, event.text)
+                late.note(event.text)
 
-    async with holdfast.open(f"sqlite:{path}", model=Paced(rate, pieces)) as sessions:
+    model = Paced(rate, pieces)
+    async with holdfast.open(f"sqlite:{path}", model=model, redact=redact) as sessions:
         for number in range(SESSIONS):
             await sessions.get_or_create(f"stream:{number}")
         await asyncio.gather(*(one(sessions, number) for number in range(SESSIONS)))
@@ -220,9 +249,9 @@ async def filled(session: Session, count: int) -> None:
 
 async def hide_all_but(session: Session, count: int) -> None:
     """Fold everything but the end, as a policy would."""
-    rows = [row for row in session._talk.rows if row.kind == "message"]
+    rows = [row for row in session._bench.talk.rows if row.kind == "message"]
     fold = Fold(first=rows[0].seq, last=rows[-count - 1].seq, by="bench", why="long ago")
-    await session._talk.append([session._talk.placed(fold)])
+    await session._bench.talk.append([session._bench.talk.placed(fold)])
 
 
 def p99(values: list[float]) -> float:
@@ -237,6 +266,7 @@ async def run(bars: Bars, folder: Path, names: list[str], quick: bool) -> None:
         await length(bars, folder, rounds=5 if quick else 25, long=long)
     if "delta" in names:
         await delta(bars, folder, rounds=3 if quick else 9)
+        await slow(bars, folder, rounds=1 if quick else 3, seconds=2 if quick else 4)
     if "stream" in names:
         await stream(bars, folder, seconds=3 if quick else 8)
     if "memory" in names:

@@ -753,8 +753,8 @@ BREAKS = {
     ),
     "S1-36": Break(
         f"{SRC}/stores/front.py",
-        "            now if not keep_times or time is NO_TIME else micros(time)",
-        "            now if time is NO_TIME else micros(time)",
+        "            now if not keep_times or each is NO_TIME else micros(each)",
+        "            now if each is NO_TIME else micros(each)",
         "the caller's times are kept",
     ),
     "S1-37": Break(
@@ -1340,8 +1340,8 @@ BREAKS = {
     ),
     "B48": Break(
         f"{SRC}/turn_queue.py",
-        "        if not wait_s:\n            raise Busy(key, self._owner)\n",
-        "        if not wait_s:\n            return wait_s\n",
+        "        if not waiting.left_s:\n            raise Busy(key, self._owner)\n",
+        "        if not waiting.left_s:\n            return\n",
         "a second sender enters a turn that runs",
     ),
     "B49": Break(
@@ -1702,7 +1702,7 @@ BREAKS = {
     ),
     "B45": Break(
         f"{SRC}/turn_queue.py",
-        "asyncio.Lock()  # served in order",
+        "asyncio.Lock()  # of the turn that runs",
         "asyncio.Semaphore(2)",
         "two turns of one session run at once",
     ),

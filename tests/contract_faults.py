@@ -9,6 +9,8 @@ import copy
 import json
 import time
 import unicodedata
+from datetime import timedelta
+from types import SimpleNamespace
 
 from msgspec.structs import replace
 
@@ -217,6 +219,47 @@ class ReusesTokens(NaiveTenant):
         if session.draft is None:
             session.token = 0
         return await super().begin(id, owner, ttl, draft, **seen)
+
+
+@breaks("test_who_has_waited_longest_is_first")
+class ServesWhoComesFirst(NaiveTenant):
+    async def line_up(self, id, owner, place, *, waited, patience):
+        return await super().line_up(id, owner, place, waited=timedelta(0), patience=patience)
+
+
+@breaks("test_where_nobody_has_the_lease_the_first_may_have_it")
+class LetsAnybodyBegin(NaiveTenant):
+    async def begin(self, id, owner, ttl, draft, *, place="", **seen):
+        session = self.session(id)
+        waiting, session.waiting = session.waiting, []
+        try:
+            return await super().begin(id, owner, ttl, draft, **seen)
+        finally:
+            session.waiting = [each for each in waiting if each.place != place]
+
+
+@breaks("test_who_steps_out_is_waited_for_no_longer")
+class KeepsThePlacesOfAll(NaiveTenant):
+    async def step_out(self, id, place):
+        self.check_place(place)
+
+
+@breaks("test_who_does_not_take_its_turn_is_passed_over")
+class WaitsForTheFirstForEver(NaiveTenant):
+    def first(self, session):
+        first = super().first(session)
+        for each in session.waiting:
+            each.limit = None
+        return first
+
+
+@breaks("test_the_line_is_one_for_all_stores")
+class WaitsForThoseWhoAreGone(NaiveTenant):
+    async def line_up(self, id, *rest, **more):
+        done = await super().line_up(id, *rest, **more)
+        for each in self.session(id).waiting:
+            each.store = SimpleNamespace(is_open=True)
+        return done
 
 
 @breaks("test_finish_appends_drops_the_draft_and_releases")

@@ -12,6 +12,7 @@ import itertools
 import json
 import pickle
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -65,6 +66,7 @@ from holdfast.stores.values import (
 FIELDS = ("agent", "settings", "metadata", "counters", "tools", "ttl", "branch")
 BY_NAME = ("settings", "metadata", "counters")
 JUMP = timedelta(days=30)
+TURN_S = 2.0
 _places: dict[str, dict[str, "Data"]] = {}
 
 
@@ -87,6 +89,23 @@ class Line:
 
 
 @dataclass
+class Waiting:
+    """One who waits for the lease; `limit` is when its turn is over."""
+
+    asked: float
+    until: float
+    place: str
+    owner: str
+    store: Any
+    limit: float | None = None
+
+    @property
+    def is_over(self):
+        limit = self.until if self.limit is None else min(self.limit, self.until)
+        return not self.store.is_open or time.monotonic() > limit
+
+
+@dataclass
 class Session:
     record: Record
     lines: dict[str, Line]
@@ -94,6 +113,7 @@ class Session:
     token: int = 0
     lease: tuple[Lease, float, Any] | None = None  # until when, and whose
     draft: Draft | None = None
+    waiting: list[Waiting] = field(default_factory=list)
     once: dict[str, tuple[Any, Appended]] = field(default_factory=dict)
     marked: datetime | None = None
     origin: Origin | None = None
@@ -345,8 +365,9 @@ class NaiveTenant(Tenant):
         self.wrote(session)
         return done
 
-    async def begin(self, id, owner, ttl, draft, *, seen=None):
+    async def begin(self, id, owner, ttl, draft, *, seen=None, place=""):
         self.check_name(owner, "owner")
+        self.check_name(place, "place")
         check_lease_ttl(ttl)
         if not isinstance(draft, dict):
             raise InvalidInput("draft", "is a dict")
@@ -354,6 +375,9 @@ class NaiveTenant(Tenant):
         session = self.session(id)
         if self.is_running(session):
             raise Busy(session.record.key, session.lease[0].owner)
+        first = self.first(session)
+        if first and first.place != place:
+            raise Busy(session.record.key, first.owner)
         left = session.draft and session.draft.replace(is_running=False)
         if left and seen is not None and left.token != seen:
             raise Conflict(session.record.key, 0, 0, "draft")
@@ -361,8 +385,50 @@ class NaiveTenant(Tenant):
         lease = Lease(id, session.token, owner, ttl, left)
         session.lease = (lease, time.monotonic() + ttl.total_seconds(), self._store)
         session.draft = Draft(token=session.token, owner=owner, input=draft)
+        session.waiting = [each for each in session.waiting if each.place != place]
         self.wrote(session)
         return lease
+
+    async def line_up(self, id, owner, place, *, waited, patience):
+        self.check_name(owner, "owner")
+        self.check_place(place)
+        if not isinstance(waited, timedelta) or not timedelta(0) <= waited <= timedelta(days=1):
+            raise InvalidInput("waited", "is a timedelta of at most a day")
+        check_lease_ttl(patience)
+        session = self.session(id)
+        if self.is_expired(session.record, ids.now()):
+            raise SessionExpired(session.record.key, "then")
+        first = self.first(session)
+        if place not in [each.place for each in session.waiting]:
+            now = time.monotonic()
+            asked, until = now - waited.total_seconds(), now + patience.total_seconds()
+            session.waiting.append(Waiting(asked, until, place, owner, self._store))
+            session.waiting.sort(key=lambda each: each.asked)
+            first = self.first(session)
+        if first and first.limit is None:
+            first.limit = time.monotonic() + TURN_S
+        return bool(first) and first.place == place
+
+    async def step_out(self, id, place):
+        self.check_place(place)
+        with suppress(SessionNotFound):
+            session = self.session(id)
+            session.waiting = [each for each in session.waiting if each.place != place]
+
+    def check_place(self, place):
+        self.check_name(place, "place")
+        if not place:
+            raise InvalidInput("place", "is empty")
+
+    def first(self, session):
+        """Whose turn it is, if the lease is free and somebody waits."""
+        if self.is_running(session):
+            for each in session.waiting:
+                each.limit = None
+            return None
+        while session.waiting and session.waiting[0].is_over:
+            del session.waiting[0]
+        return session.waiting[0] if session.waiting else None
 
     def leased(self, lease):
         check_lease(lease)

@@ -463,6 +463,7 @@ async def as_id(place, value):
         lambda: t.tail(value),
         lambda: t.append(value, [Message.user("x")]),
         lambda: t.begin(value, "me", HOUR, {}),
+        lambda: t.line_up(value, "me", "here", waited=timedelta(0), patience=HOUR),
         lambda: t.branch(value, "new", parent="main", at=0),
         lambda: t.update(value, {"agent": "x"}),
         lambda: t.erase(value, [1]),

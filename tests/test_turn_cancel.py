@@ -236,14 +236,16 @@ async def test_the_result_of_a_cancelled_turn(url):
     """S2-21: it has what was said; with nothing said, words in brackets."""
     silent = Halt("one", asyncio.Event(), 0)
     async with talking(url, Halt("one two", asyncio.Event(), 1), silent) as (session, model):
-        loop = asyncio.get_running_loop()
 
         def stop(event):
-            loop.call_later(0.05, session.cancel)
+            if isinstance(event, TextDelta):
+                session.cancel()
 
         spoken = await session.send("Go!", on_event=stop)
-        loop.call_later(0.2, session.cancel)
-        unspoken = await session.send("Go!")
+        turn = asyncio.create_task(session.send("Go!"))
+        await until(lambda: len(model.requests) == 2)
+        session.cancel()
+        unspoken = await turn
 
         assert (spoken.text, spoken.message.stop) == ("one", "cancelled")
         assert [m.text for m in spoken.messages] == ["Go!", "one"]

@@ -7,9 +7,9 @@ import pytest
 import holdfast
 from holdfast import Settings
 from holdfast.errors import DuplicateSession
-from holdfast.events import UsageUpdate
+from holdfast.events import TextDelta, UsageUpdate
 from holdfast.testing.fake_provider import Halt
-from sessions_for_tests import KEY, asynchronous, opened, said, talking
+from sessions_for_tests import KEY, asynchronous, events_of, opened, said, talking, until
 
 EARLY = (
     "[System: Your previous response was cancelled by the user before any output was generated.]"
@@ -21,11 +21,13 @@ def url(request, tmp_path):
     return "memory:" if request.param == "memory" else f"sqlite:{tmp_path / 'chats.db'}"
 
 
-async def stopped(session, words):
-    """A turn that is cancelled when so much was said."""
-    loop = asyncio.get_running_loop()
-    loop.call_later(0.05, session.cancel)
-    return await session.send(words)
+async def stopped(session, model, words, pieces):
+    """A turn that is cancelled when the model has said so many pieces."""
+    heard = []
+    turn = asyncio.create_task(session.send(words, on_event=heard.append))
+    await until(lambda: model.requests and len(events_of(TextDelta, heard)) == pieces)
+    session.cancel()
+    return await turn
 
 
 @pytest.mark.parametrize(
@@ -41,7 +43,7 @@ async def test_a_model_is_told_of_a_cancel_if_that_is_asked_for(url, pieces, not
     settings = Settings(extra={"cancel_note": True})
     halt = Halt("one two", asyncio.Event(), pieces)
     async with talking(url, halt, "Fine.", settings=settings) as (session, model):
-        await stopped(session, "Go!")
+        await stopped(session, model, "Go!", pieces)
         await session.send("And now?")
 
         assert note in model.texts
@@ -53,7 +55,7 @@ async def test_a_model_is_not_told_of_a_cancel_unasked(url):
     """S2-30: such a note makes models see interruptions everywhere, so it is off."""
     halt = Halt("one two", asyncio.Event(), 1)
     async with talking(url, halt, "Fine.") as (session, model):
-        await stopped(session, "Go!")
+        await stopped(session, model, "Go!", 1)
         await session.send("And now?")
 
         assert model.texts == ["Go!", "one", "And now?"]

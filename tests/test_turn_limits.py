@@ -23,6 +23,7 @@ from sessions_for_tests import (
 
 PRICES = Prices(input=Decimal(1_000), output=Decimal(1_000))
 TOOLS = (tool_of("look"),)
+OF_SESSION = ("session_rounds", "session_tokens", "session_cost")
 
 
 def limited(**limits):
@@ -114,7 +115,7 @@ async def test_a_limit_of_money_stops_a_turn(url, name):
         assert result.cost == sum(paid)
 
 
-@pytest.mark.parametrize("name", ["session_tokens", "session_cost"])
+@pytest.mark.parametrize("name", OF_SESSION)
 @asynchronous
 async def test_a_session_that_has_used_all_it_may_is_refused(url, name):
     """Before anything is sent; what is there stays as it is."""
@@ -130,7 +131,7 @@ async def test_a_session_that_has_used_all_it_may_is_refused(url, name):
         assert len(model.requests) == 1 and await entries(session) == before
 
 
-@pytest.mark.parametrize("name", ["session_tokens", "session_cost"])
+@pytest.mark.parametrize("name", OF_SESSION)
 @asynchronous
 async def test_the_limit_of_a_session_holds_in_another_process(file_url, name):
     """What was used is in the log."""
@@ -146,7 +147,7 @@ async def test_the_limit_of_a_session_holds_in_another_process(file_url, name):
                 assert model.requests == []
 
 
-@pytest.mark.parametrize("name", ["session_tokens", "session_cost"])
+@pytest.mark.parametrize("name", OF_SESSION)
 @asynchronous
 async def test_reverting_gives_nothing_back(url, name):
     """S2-63: what was paid for is paid for, also when nobody sees it any more."""
@@ -159,6 +160,23 @@ async def test_reverting_gives_nothing_back(url, name):
             await session.send("2")
 
         assert len(model.requests) == 1
+
+
+@asynchronous
+async def test_the_rounds_of_a_session_are_counted_over_its_turns(url):
+    """The turn that meets the limit has what it had, and goes on when there is more."""
+    answers = (asks("look"), "One.", asks("look"), "Two.")
+    settings = limited(session_rounds=3)
+    async with talking(url, *answers, tools=TOOLS, settings=settings) as (session, model):
+        first = await session.send("1")
+        second = await session.send("2")
+        asked = len(model.requests)
+        await session.update(settings={"limits": {"session_rounds": 4}})
+        result = await session.resume()
+
+        assert (first.outcome, second.outcome, asked) == ("response", "limit", 3)
+        assert second.limit.limit == "session_rounds" and second.limit.used == 3
+        assert result.text == "Two." and len(await messages(session)) == 8
 
 
 @asynchronous

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 import holdfast
-from holdfast import Message
+from holdfast import CancelToken, Message
 from holdfast.errors import Busy, HoldfastError, LeaseLost, OnceMismatch, Overloaded, StoreError
 from holdfast.stores.values import Lease
 from holdfast.testing.fake_provider import Halt
@@ -117,6 +117,53 @@ async def test_two_managers_on_one_file_take_turns(file_url):
 
         assert (await asyncio.wait_for(second, 10)).text == "Second."
         assert other_model.texts == ["1", "one two", "2"]
+
+
+@asynchronous
+async def test_senders_of_two_managers_are_served_in_the_order_they_came(file_url, monkeypatch):
+    """Those who came first to one do not go before who came earlier to the other."""
+    monkeypatch.setattr("holdfast.stores.waiting.TURN", timedelta(hours=1))  # however slow it is
+    gate = asyncio.Event()
+    came = [("a", one) for one in range(4)] + [("b", 0), ("a", 4), ("b", 1), ("b", 2), ("a", 5)]
+    async with (
+        talking(file_url, Halt("One.", gate, after=0), *["Yes."] * 20) as (here, _),
+        talking(file_url, *["Yes."] * 20) as (there, _),
+    ):
+        sends = []
+        for where, number in came:
+            sender = here if where == "a" else there
+            sends.append(asyncio.create_task(sender.send(f"{where}{number}")))
+            await asyncio.sleep(0.03)  # by the clock of leases they came one after the other
+        gate.set()
+        await asyncio.gather(*sends)
+
+        asked = [text for role, text in await said(here) if role == "user"]
+        assert asked == [f"{where}{number}" for where, number in came]
+
+
+@pytest.mark.parametrize("way", ["cancel", "in vain"])
+@asynchronous
+async def test_who_waits_no_longer_is_not_waited_for(file_url, way):
+    gate = asyncio.Event()
+    async with (
+        talking(file_url, Halt("One.", gate, after=0), "Two.") as (here, busy),
+        talking(file_url) as (there, model),
+        talking(file_url, "Three.") as (last, _),
+    ):
+        running = asyncio.create_task(here.send("1"))
+        await until(lambda: busy.requests)
+        token = CancelToken()
+        waits = there.send("never", cancel=token, wait=None if way == "cancel" else 0.05)
+        task = asyncio.create_task(waits)
+        await asyncio.sleep(0.1)
+        token.cancel()
+        (outcome,) = await asyncio.gather(task, return_exceptions=True)
+        gate.set()
+        await running
+        result = await last.send("2", wait=0)
+
+        assert isinstance(outcome, Busy) or outcome.outcome == "cancelled"
+        assert result.text == "Three." and not model.requests
 
 
 @asynchronous

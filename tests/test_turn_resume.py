@@ -71,8 +71,23 @@ async def think(_):
     say("ready")
     await asyncio.sleep(60)
 
+async def told_late(_):
+    session = SESSIONS["it"]
+    await session.steer("Also bread.")
+    append = session._tenant.append
+
+    async def appended(*args, **options):
+        done = await append(*args, **options)
+        say("ready")  # what the model said is in the log, and nothing more
+        await asyncio.sleep(60)
+        return done
+
+    session._tenant.append = appended
+    return "Done."
+
 async def main():
     answers = {
+        "told late": [told_late],
         "thinking": [think],
         "speaking": [Halt("one two three", asyncio.Event(), 2)],
         "second round": [
@@ -410,11 +425,12 @@ async def test_what_was_sent_once_goes_on_after_a_crash(dead, where):
         assert len(model.requests) == 1 and len(dead.effects) == (where == "tool")
 
 
+@pytest.mark.parametrize("where", ["steering", "told late"])
 @pytest.mark.parametrize("way", ["resume", "send"])
 @asynchronous
-async def test_steering_survives_a_crash(dead, way):
+async def test_steering_survives_a_crash(dead, where, way):
     """It was durable when it was accepted: the model sees it when the turn goes on."""
-    dead.kill("steering")
+    dead.kill(where)
     answers = ("And bread.", "And bread it is.")  # it may be a step of its own
     async with talking(dead.url, *answers, tools=tools_of(dead)) as (session, model):
         await (session.resume() if way == "resume" else session.send("Well?"))

@@ -513,6 +513,17 @@ async def test_an_answer_that_never_follows_is_a_protocol_error(url):
         assert (await session.send("Well?")).data is None
 
 
+@asynchronous
+async def test_sent_again_such_an_answer_is_the_same_error(url):
+    """It is no answer without data, and the model is not asked again."""
+    async with talking(url, "Ada", "Ada!") as (session, model):
+        for _ in range(2):
+            with pytest.raises(ProtocolError, match="does not follow"):
+                await session.send("Who am I?", schema=SCHEMA, once="a")
+
+        assert len(model.requests) == 2 and session.draft is None
+
+
 # Continuations, nudges, and answers that are none
 
 

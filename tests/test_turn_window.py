@@ -6,9 +6,9 @@ everything; only what is shown gets smaller.
 
 import pytest
 
-from holdfast import Settings
+from holdfast import Message, Settings
 from holdfast.entries import Fold
-from holdfast.errors import ContextOverflow, DoesNotFit, RateLimited
+from holdfast.errors import ContextOverflow, DoesNotFit, InvalidInput, Overloaded, RateLimited
 from holdfast.events import Folded
 from holdfast.parts import Image
 from holdfast.testing.fake_provider import Halt
@@ -172,6 +172,23 @@ async def test_a_session_is_folded_by_hand(url):
 
 
 # What is shown
+
+
+@asynchronous
+async def test_a_question_without_an_answer_is_not_hidden(url):
+    """A model would be asked for nothing. It may be shown as something else."""
+    async with talking(url, Overloaded(), "Fine.") as (session, model):
+        await session.append(Message.user("Well?"))
+        with pytest.raises(InvalidInput, match="has no answer yet"):
+            await session.fold(0, 1)
+        await session.fold(0, 1, Message.user("How are you?"))
+        with pytest.raises(Overloaded):
+            await session.resume()
+        result = await session.resume()
+        await session.fold(0, 2)
+
+        assert (result.text, model.texts) == ("Fine.", ["How are you?"])
+        assert session.window().messages == ()
 
 
 @asynchronous

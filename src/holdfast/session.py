@@ -36,8 +36,6 @@ from holdfast.window.window import Window
 from holdfast.workbench import Workbench
 from holdfast.workshop import Model, Workshop
 
-_COMPACT_TRIES = 3
-
 
 class Session:
     """One conversation. A `SessionManager` gives it out, the same object to everybody who asks.
@@ -219,12 +217,15 @@ class Session:
     ) -> Appended:
         """In the window, show the messages at positions `start` to `stop` as `replacement`, or not.
 
-        They stay in the log. A range that is empty or not all there is InvalidInput.
+        They stay in the log. A range that is empty or not all there is InvalidInput, and so is
+        hiding a question that has no answer yet: a model would be asked for nothing.
         """
+        await self.refresh()
         stored = await self._tenant.read(self.id, self.branch, start, stop, kind="message")
         if not stored or len(stored) != stop - start:
             raise InvalidInput("stop", f"{start} to {stop} are not messages of {self.branch!r}")
         fold = Fold(first=stored[0].seq, last=stored[-1].seq, replacement=replacement, why=why)
+        self._bench.check_fold(fold)
         kept = shown(fold, self._bench.redacted)
         appended = await self._tenant.append(self.id, [kept], branch=self.branch)
         await self.refresh()

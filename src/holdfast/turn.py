@@ -38,6 +38,7 @@ from holdfast.steps.review import Review
 from holdfast.steps.standing import Standing
 from holdfast.steps.tool_runs import run_calls
 from holdfast.steps.turn_log import TurnLog, begin
+from holdfast.steps.waiting import Waiting
 
 
 class Turn:
@@ -48,6 +49,7 @@ class Turn:
         conversation: Conversation,
         setup: Setup,
         order: Order,
+        waiting: Waiting,
         cancel: CancelToken,
         *observers: OnEvent | None,
     ) -> None:
@@ -56,6 +58,7 @@ class Turn:
         self._talk = conversation
         self._setup = setup
         self._order = order
+        self._waiting = waiting
         self._observers = Observers(self.cancel, *observers)
         self._limits = Limits.of(setup.settings.limits)
         self._review = Review(setup.schema)
@@ -64,14 +67,17 @@ class Turn:
         """Run the turn to its end. What fails is raised; what is finished is stored."""
         key = self._talk.record.key
         try:
-            log = self._log = await begin(self._talk, self._setup, self._order, self.cancel)
+            log = await begin(self._talk, self._setup, self._order, self._waiting, self.cancel)
         except Cancelled:
             return self._observers.finish(key, TurnResult(Outcome.CANCELLED))
+        self._log = log
         try:
             await self._start(log)
             outcome = self._review.again(log.standing) if log.is_past else await self._run()
             self.is_finished = await log.end(outcome)
             log.check_branch()
+            if log.is_past:
+                self._review.check(self._setup.target.name)
         except asyncio.CancelledError:  # the loop ends: nobody waits for the answer any more
             await self._give_up("the program is ending")
             raise
@@ -134,8 +140,8 @@ class Turn:
         self._meter.rounds += 1
         entries = [reply, *self._receipts(answered), *more]
         await self._log.keep(entries, finish=is_last and not is_full)
-        if self._review.problem and not more:
-            raise self._review.error(self._setup.target.name)
+        if not more:
+            self._review.check(self._setup.target.name)
         if is_full and not self._talk.steering:
             await self._folder.fold_behind()
 

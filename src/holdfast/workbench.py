@@ -9,7 +9,7 @@ from holdfast.cancel import CancelToken
 from holdfast.consolidation.wording import in_system
 from holdfast.conversation import Conversation
 from holdfast.entries import Entry, Fold
-from holdfast.errors import Cancelled, Conflict, StoreError
+from holdfast.errors import Cancelled, Conflict, InvalidInput, StoreError
 from holdfast.events import Outcome
 from holdfast.messages import Message
 from holdfast.results import TurnResult
@@ -20,9 +20,10 @@ from holdfast.steps.observers import OnEvent
 from holdfast.steps.orders import Order, Setup, redacted
 from holdfast.steps.standing import standing
 from holdfast.steps.targets import Target
+from holdfast.steps.waiting import Waiting
 from holdfast.steps.windows import Windows
 from holdfast.stores.base import Tenant
-from holdfast.stores.values import Branch, Record
+from holdfast.stores.values import Branch, Record, Stored
 from holdfast.tools import Tool
 from holdfast.turn import Turn
 from holdfast.turn_queue import TurnQueue
@@ -183,6 +184,14 @@ class Workbench:
                     raise
         return ()
 
+    def check_fold(self, fold: Fold) -> None:
+        """Refuse to hide a question that has no answer yet."""
+        rows = self._open_turn()
+        if rows and fold.replacement is None and fold.first <= rows[0].seq <= fold.last:
+            raise InvalidInput(
+                "the fold", "hides what has no answer yet: resume, or show something in its place"
+            )
+
     # Turns
 
     def start(
@@ -190,15 +199,20 @@ class Workbench:
     ) -> "asyncio.Task[TurnResult]":
         """A turn, in a task of its own. One that is gone on with has a choice already."""
         self.workshop.check_loop()
-        return self.workshop.start(self._run(order, choice, cancel, *observers))
+        waiting = Waiting(self.tenant, self.record.id, self.workshop.owner, order.wait_s)
+        return self.workshop.start(self._run(order, waiting, choice, cancel, *observers))
 
     async def _run(
-        self, order: Order, choice: Choice | None, cancel: CancelToken, *observers: OnEvent | None
+        self,
+        order: Order,
+        waiting: Waiting,
+        choice: Choice | None,
+        cancel: CancelToken,
+        *observers: OnEvent | None,
     ) -> TurnResult:
         """Run a turn when it is its turn."""
-        queued = self.queue.turn(self.record.id, self.record.key, order.wait_s, cancel)
         try:
-            async with queued as left_s:
+            async with self.queue.turn(self.record.id, self.record.key, waiting, cancel):
                 await self._look(is_all=order.message is None)
                 if order.message is None:
                     self._check_resumable()
@@ -206,7 +220,7 @@ class Workbench:
                 if self.workshop.memory is not None and not self.talk.was_asked:
                     await self.remember()
                 setup = self._setup(choice or self.bindings.chosen_in(draft))
-                turn = Turn(self.talk, setup, order._replace(wait_s=left_s), cancel, *observers)
+                turn = Turn(self.talk, setup, order, waiting, cancel, *observers)
                 try:
                     return await turn.run()
                 finally:
@@ -217,10 +231,14 @@ class Workbench:
 
     def _check_resumable(self) -> None:
         """Refuse to go on where there is nothing, before a draft is replaced by another."""
+        if drafts.read(self.record.draft) is None and not self._open_turn():
+            raise nothing_to_resume()
+
+    def _open_turn(self) -> tuple[Stored, ...]:
+        """The rows of the latest turn, if it has no answer yet."""
         rows = self.talk.turn()
         starts = bool(rows) and isinstance(rows[0].entry, Message) and rows[0].entry.starts_turn
-        if drafts.read(self.record.draft) is None and (not starts or standing(rows).is_over):
-            raise nothing_to_resume()
+        return rows if starts and not standing(rows).is_over else ()
 
     async def _see_draft(self, turn: Turn) -> None:
         """What is left of the turn: nothing, if its last append has ended it."""

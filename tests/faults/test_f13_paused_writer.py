@@ -6,6 +6,7 @@ Its late append is refused: nothing of it stands behind the first entry of the o
 import os
 import signal
 import time
+from itertools import count
 
 import pytest
 
@@ -77,9 +78,12 @@ def test_the_late_append_of_a_writer_that_was_stopped_is_refused(programs, fast_
     rounds = pick(8, 100)
     refused = 0
 
-    for number in range(rounds):
+    for number in count():
+        if refused == rounds:
+            break
+        assert number < 3 * rounds, "it hardly ever stopped while it was writing"
         logs = paused(holder, taker, fast_path, number)
-        if logs is None:
+        if logs is None:  # it had ended before
             continue
         ours, theirs = logs
         found = oracle.read_store(fast_path / "store.db", use=False)
@@ -91,8 +95,6 @@ def test_the_late_append_of_a_writer_that_was_stopped_is_refused(programs, fast_
         assert late(values) == []
         assert sorted(values) == sorted(told)
         refused += 1
-
-    assert refused >= rounds * 0.8
 
 
 def test_a_writer_without_fencing_is_caught(programs, fast_path):

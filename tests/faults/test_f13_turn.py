@@ -7,6 +7,7 @@ of its own, and nothing of it to the one in use, where the other has cleaned up 
 import asyncio
 import signal
 import time
+from itertools import count
 
 import pytest
 
@@ -101,14 +102,15 @@ def test_a_turn_that_was_stopped_is_told_and_put_aside(programs, turn_folder):
     rounds = pick(4, 100)
     tried = 0
 
-    for number in range(rounds):
+    for number in count():
+        if tried == rounds:
+            break
+        assert number < 3 * rounds, "it hardly ever stopped in the middle"
         found = paused(holder, taker, turn_folder, number)
-        if found is None:
+        if found is None:  # it had ended before
             continue
         assert judge(*found) == [], number
         tried += 1
-
-    assert tried >= rounds * 0.8
 
 
 def test_what_the_stopped_turn_had_said_is_kept_and_marked(programs, turn_folder):

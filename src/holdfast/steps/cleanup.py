@@ -55,6 +55,8 @@ def draft_for(talk: Conversation, order: Order, options: Mapping[str, Any]) -> d
 
 async def start(talk: Conversation, hold: Hold, keeper: Keeper, order: Order) -> Start:
     """Clean up behind the turns before; find out what was said, and whether it is answered."""
+    await talk.catch_up()
+    keeper.at = talk.head  # what is put aside from now on was decided behind this
     if order.message is None:
         return await _start_again(talk, hold, keeper)
     return await _start_new(talk, hold, keeper, order.message, order.once)
@@ -64,7 +66,6 @@ async def _start_new(
     talk: Conversation, hold: Hold, keeper: Keeper, message: Message, once: str | None
 ) -> Start:
     """Begin a turn with what the user says, or find the one that was begun with it before."""
-    await talk.catch_up()
     left = hold.left
     if left is not None and left.is_sent_as(once, talk.branch):
         await _clean_up(talk, hold, keeper, is_again=True)
@@ -84,7 +85,6 @@ async def _start_new(
 
 async def _start_again(talk: Conversation, hold: Hold, keeper: Keeper) -> Start:
     """Go on with the turn that was cut off, failed or waits."""
-    await talk.catch_up()
     left = hold.left
     is_here = left is not None and left.branch == talk.branch
     await _clean_up(talk, hold, keeper, is_again=is_here)
@@ -95,7 +95,7 @@ async def _start_again(talk: Conversation, hold: Hold, keeper: Keeper) -> Start:
         if not rows or not isinstance(first := rows[0].entry, Message):
             raise nothing_to_resume()
         await _close_before(talk, keeper, first)
-        begun = _found(talk.turn())
+        begun = _found(talk, talk.turn())
     if begun.past is not None:
         raise nothing_to_resume()
     return begun
@@ -112,7 +112,7 @@ async def _go_on(talk: Conversation, keeper: Keeper, left: Draft, message: Messa
             return found
     await _close_before(talk, keeper, left.message)
     rows = talk.turn_of(left.message.id, is_last=True)
-    return Start(left.message, is_new=True) if rows is None else _found(rows)
+    return Start(left.message, is_new=True) if rows is None else _found(talk, rows)
 
 
 async def _close_before(talk: Conversation, keeper: Keeper, message: Message | None = None) -> None:
@@ -129,8 +129,10 @@ def nothing_to_resume() -> InvalidInput:
     return InvalidInput("the session", "has no turn to go on with: send something")
 
 
-def _found(rows: tuple[Stored, ...]) -> Start:
-    return Start(_said(rows), past=rows if standing(rows).is_over else None)
+def _found(talk: Conversation, rows: tuple[Stored, ...]) -> Start:
+    """A turn that is in the log. One that was told more, and has not heard of it, is not over."""
+    is_over = standing(rows).is_over and not talk.steering
+    return Start(_said(rows), past=rows if is_over else None)
 
 
 def _said(rows: tuple[Stored, ...]) -> Message:

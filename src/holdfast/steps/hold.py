@@ -12,11 +12,10 @@ from holdfast.errors import Busy, Conflict, HoldfastError, LeaseLost
 from holdfast.steps.drafts import Draft, read
 from holdfast.steps.journal import Journal
 from holdfast.steps.scribe import Scribe
+from holdfast.steps.waiting import Waiting
 from holdfast.stores.values import Lease
 
 LEASE = timedelta(seconds=30)
-WAIT_S_MAX = 600.0
-_LOOK_S = (0.005, 0.1)  # how often it is looked whether a turn elsewhere has ended
 _log = logging.getLogger("holdfast")
 
 
@@ -90,35 +89,30 @@ async def take_hold(
     owner: str,
     draft: Callable[[], dict[str, Any]],
     scribe: Scribe,
+    waiting: Waiting,
     cancel: CancelToken,
     *,
-    wait_s: float | None = None,
     is_silent: bool = False,
 ) -> Hold:
-    """Take the lease and store the draft, when the turn that runs now has ended; or Busy.
+    """Take the lease and store the draft, when the turns before have ended; or Busy.
 
     The record was read just before, so that the draft can hold what the last turn left.
     """
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + (WAIT_S_MAX if wait_s is None else wait_s)
-    pause_s = _LOOK_S[0]
+    tenant, id = conversation.tenant, conversation.id
     while True:
+        seen, place = _seen(conversation), waiting.place
         try:
-            lease = await conversation.tenant.begin(
-                conversation.id, owner, LEASE, draft(), seen=_seen(conversation)
-            )
-            return Hold(conversation, lease, scribe, cancel, is_silent=is_silent)
+            lease = await tenant.begin(id, owner, LEASE, draft(), seen=seen, place=place)
         except Conflict:  # another was cut off meanwhile: the draft has to hold what it left
             await conversation.look()
-            continue
         except Busy:
-            left_s = deadline - loop.time()
-            if left_s <= 0:
+            if not waiting.left_s:
                 raise
-        async with cancel.guard():
-            await asyncio.sleep(min(pause_s, left_s))
+            await waiting.until_turn(cancel)
             await conversation.look()
-        pause_s = min(2 * pause_s, _LOOK_S[1])
+        else:
+            waiting.begun()
+            return Hold(conversation, lease, scribe, cancel, is_silent=is_silent)
 
 
 def _seen(conversation: Conversation) -> int:

@@ -7,7 +7,9 @@
 | rounds         | answers of the model in one turn; 0 is as many as it likes      | 10      |
 | tokens         | read and written in one turn, all calls added up                | none    |
 | cost           | of one turn, in the currency of the model's prices              | none    |
-| session_tokens | of the whole session, all its branches                          | none    |
+| session_rounds | calls of a model in the whole session, all its branches; those  | none    |
+|                | that continue an answer or sum up count as well                 |         |
+| session_tokens | of the whole session, likewise                                  | none    |
 | session_cost   |                                                                 | none    |
 | continuations  | of one answer that was cut off because it was too long          | 10      |
 
@@ -84,6 +86,7 @@ class Limits(Value, frozen=True, kw_only=True):
     rounds: int = ROUNDS_MAX
     tokens: int | None = None
     cost: Decimal | None = None
+    session_rounds: int | None = None
     session_tokens: int | None = None
     session_cost: Decimal | None = None
     continuations: int = CONTINUATIONS_MAX
@@ -106,6 +109,7 @@ class Limits(Value, frozen=True, kw_only=True):
         for name, allowed, used in (
             ("tokens", self.tokens, turn.tokens),
             ("cost", self.cost, turn.cost),
+            ("session_rounds", self.session_rounds, session.calls),
             ("session_tokens", self.session_tokens, session.tokens),
             ("session_cost", self.session_cost, session.cost),
         ):
@@ -114,7 +118,8 @@ class Limits(Value, frozen=True, kw_only=True):
         return None
 
     def _settle(self) -> None:
-        self._settle_counts("rounds", "continuations", optional=("tokens", "session_tokens"))
+        counts = ("tokens", "session_rounds", "session_tokens")
+        self._settle_counts("rounds", "continuations", optional=counts)
         for name in ("cost", "session_cost"):
             if (money := getattr(self, name)) is not None:
                 self._set(name, amount(name, money))

@@ -38,9 +38,10 @@ class Review:
         self.read(standing.reply)
         return outcome_of(standing.reply)
 
-    def error(self, model: str) -> ProtocolError:
-        """That a model has not done as it was told, twice."""
-        return ProtocolError(f"the answer does not follow the schema: {self.problem}", model)
+    def check(self, model: str) -> None:
+        """ProtocolError if the model has not done as it was told, twice."""
+        if self.problem:
+            raise ProtocolError(f"the answer does not follow the schema: {self.problem}", model)
 
     def urged(self, reply: Message) -> list[Message]:
         """What the model is told when its answer will not do, a few times at most."""

@@ -17,6 +17,7 @@ from holdfast.steps.keeper import Keeper
 from holdfast.steps.leftovers import has_answer, partial
 from holdfast.steps.orders import Answers, Order, Setup
 from holdfast.steps.standing import Standing, standing
+from holdfast.steps.waiting import Waiting
 from holdfast.stores.values import Stored
 
 
@@ -125,7 +126,7 @@ class TurnLog:
 
 
 async def begin(
-    conversation: Conversation, setup: Setup, order: Order, cancel: CancelToken
+    conversation: Conversation, setup: Setup, order: Order, waiting: Waiting, cancel: CancelToken
 ) -> TurnLog:
     """Take the lease; what the user said is stored with it."""
     hold = await take_hold(
@@ -133,8 +134,8 @@ async def begin(
         setup.owner,
         lambda: draft_for(conversation, order, setup.options),
         setup.scribe,
+        waiting,
         cancel,
-        wait_s=order.wait_s,
         is_silent=setup.redact is not None,  # a secret may come in two pieces
     )
     return TurnLog(conversation, hold, order)

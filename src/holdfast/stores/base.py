@@ -115,6 +115,7 @@ class Tenant(ABC):
         draft: Mapping[str, Any],
         *,
         seen: int | None = None,
+        place: str = "",
     ) -> Lease:
         """Take the lease on a session and store the draft of its turn, in one commit.
 
@@ -122,8 +123,25 @@ class Tenant(ABC):
         that took it is gone, and when its time is over, by a clock that does not jump. What
         is left of a turn that was cut off comes back in `lease.left`, and is replaced. `seen` is
         the token of the draft that the caller knows of, 0 for none: Conflict if another one would
-        be replaced.
+        be replaced. While others wait in line for it, it is Busy for all but the first of them,
+        who says by its `place` which one it is, and leaves the line with this.
         """
+
+    @abstractmethod
+    async def line_up(
+        self, id: str, owner: str, place: str, *, waited: timedelta, patience: timedelta
+    ) -> bool:
+        """Wait in line for the lease on a session; whether it is free now for this one.
+
+        `place` is a name that nobody else has. Who has `waited` longer stands further ahead, so the
+        line is one for all processes. Calling it again asks how it stands. A place is lost when
+        its process is gone, when its `patience` is over, and when it did not take a lease that was
+        free for two seconds while another wanted it; then this call gives one again.
+        """
+
+    @abstractmethod
+    async def step_out(self, id: str, place: str) -> None:
+        """Wait no longer. No error if there is no such place, or no such session."""
 
     @abstractmethod
     async def journal(self, lease: Lease, chunk: str) -> None:

@@ -7,6 +7,7 @@ committed at one moment.
 
 import asyncio
 import re
+import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -50,6 +51,7 @@ _LIST_PAGE = re.compile(r"l(-?[0-9]{1,18})\.([0-9]{1,18})")
 _SEARCH_PAGE = re.compile(r"s([0-9]{1,18})")
 _WATCH_STEP = 1_000
 _LARGEST = 2**63 - 1
+_WAITED_MAX = timedelta(days=1)
 _NOBODY = "nobody"  # no session has this id
 _NONE: dict[bytes, bytes] = {}  # the large texts of most entries; nobody writes to it
 _encode = msgspec.json.Encoder().encode
@@ -97,11 +99,11 @@ class Front(Tenant):
         _check_kind(replace_expired, "replace_expired", bool)
         now = ids.now_us()
         created, updated = (
-            now if not keep_times or time is NO_TIME else micros(time)
-            for time in (record.created_at, record.updated_at)
+            now if not keep_times or each is NO_TIME else micros(each)
+            for each in (record.created_at, record.updated_at)
         )
-        for time in (created, updated):
-            _check_time(time)
+        for each in (created, updated):
+            _check_time(each)
         _check_record(record, self.name, created, self._limits)
         packed = self._pack(entries)
         return await self._write(
@@ -403,7 +405,9 @@ class Front(Tenant):
         draft: Mapping[str, Any],
         *,
         seen: int | None = None,
+        place: str = "",
     ) -> Lease:
+        _check_name(place, "place", self._limits, is_empty_allowed=True)
         _check_name(owner, "owner", self._limits, is_empty_allowed=True)
         _check_kind(ttl, "ttl", timedelta)
         check_ttl(ttl)
@@ -412,8 +416,26 @@ class Front(Tenant):
         _check_size("a draft, in bytes,", len(body), self._limits.entry_bytes)
         known = None if seen is None else _count(seen, "seen")
         return await self._write(
-            requests.Begin(self.name, ids.now_us(), _id(id), owner, ttl, body, known)
+            requests.Begin(self.name, ids.now_us(), _id(id), owner, ttl, body, known, place)
         )
+
+    async def line_up(
+        self, id: str, owner: str, place: str, *, waited: timedelta, patience: timedelta
+    ) -> bool:
+        _check_name(owner, "owner", self._limits, is_empty_allowed=True)
+        _check_name(place, "place", self._limits)
+        _check_kind(waited, "waited", timedelta)
+        _check_kind(patience, "patience", timedelta)
+        check_ttl(patience)
+        if not timedelta(0) <= waited <= _WAITED_MAX:
+            raise InvalidInput("waited", f"is between nothing and {_WAITED_MAX}, not {waited}")
+        since = time.monotonic() - waited.total_seconds()  # the write may have to wait as well
+        request = requests.LineUp(self.name, ids.now_us(), _id(id), owner, place, since, patience)
+        return await self._write(request)
+
+    async def step_out(self, id: str, place: str) -> None:
+        _check_name(place, "place", self._limits)
+        await self._write(requests.StepOut(self.name, ids.now_us(), _id(id), place))
 
     async def journal(self, lease: Lease, chunk: str) -> None:
         await self._write(self._journaled(lease, chunk))

@@ -13,6 +13,15 @@ from holdfast.stores.document import time_at
 from holdfast.stores.values import MAIN, Branch, Lease
 
 
+class Stamp(NamedTuple):
+    """Which process has something, in which run of its machine, and until when, by the clock that
+    leases have there."""
+
+    process: str
+    boot: str
+    until: int
+
+
 class Row(NamedTuple):
     """An entry as it is stored, on the branch with the number `branch`.
 
@@ -59,7 +68,8 @@ class Head:
 
     `branch` is the number of the branch in use, and `branches` is how many there are. `token` is
     that of the last lease, which is free when `owner` is None. `process`, `boot` and `until` tell
-    when it is free although nobody gave it back. `marked` is when `expire` found that the session
+    when it is free although nobody gave it back; behind the name of the process may stand those who
+    wait for the lease (see `waiting.py`). `marked` is when `expire` found that the session
     had expired.
     """
 
@@ -81,6 +91,16 @@ class Head:
     boot: str = ""
     until: int = 0
     lines: dict[str, Line] = field(default_factory=dict)
+
+    @property
+    def stamp(self) -> Stamp:
+        """Of the lease."""
+        return Stamp(self.process.partition("\n")[0], self.boot, self.until)
+
+    def put_stamp(self, stamp: Stamp) -> None:
+        """The lease is had by this process now. Those who wait for it do so still."""
+        _, line, waiting = self.process.partition("\n")
+        self.process, self.boot, self.until = f"{stamp.process}{line}{waiting}", *stamp[1:]
 
     def is_expired(self, now: int) -> bool:
         """Whether more than the session's ttl has passed since the last write."""

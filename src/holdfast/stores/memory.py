@@ -17,7 +17,7 @@ from holdfast.stores.bell import Bell
 from holdfast.stores.chain import NewRow
 from holdfast.stores.document import Written
 from holdfast.stores.front import Front
-from holdfast.stores.head import Head, Row
+from holdfast.stores.head import Head, Row, Stamp
 from holdfast.stores.held import Held, HeldShelf, is_overdue
 from holdfast.stores.requests import Request
 from holdfast.stores.shelf import Listed, Shelf
@@ -117,11 +117,11 @@ class MemoryShelf(HeldShelf):
 
     # Leases
 
-    def stamp(self, head: Head, ttl: timedelta) -> None:
-        head.until = time.monotonic_ns() + ttl // timedelta(microseconds=1) * 1_000
+    def stamp(self, ttl: timedelta) -> Stamp:
+        return Stamp("", "", time.monotonic_ns() + ttl // timedelta(microseconds=1) * 1_000)
 
-    def is_over(self, head: Head) -> bool:
-        return time.monotonic_ns() > head.until
+    def is_over(self, stamp: Stamp) -> bool:
+        return time.monotonic_ns() > stamp.until
 
     # The rest
 

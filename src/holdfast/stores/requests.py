@@ -5,6 +5,7 @@ It first looks at everything that could be wrong, and raises; only then does it 
 So a request that fails has done nothing, and those beside it in the same transaction go on.
 """
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -26,11 +27,12 @@ from holdfast.errors import (
     TooLarge,
 )
 from holdfast.frozen import FrozenDict
-from holdfast.stores import blobs, chain, changes, views
+from holdfast.stores import blobs, chain, changes, views, waiting
 from holdfast.stores.document import MICROSECOND, document_of, write_document
 from holdfast.stores.head import Head, Line, first_line, path
 from holdfast.stores.shelf import Once, Shelf
 from holdfast.stores.values import Appended, Expired, Lease, Record
+from holdfast.stores.waiting import Claim, line_of
 
 _Result = TypeVar("_Result")
 JUMP = timedelta(days=30)
@@ -107,7 +109,7 @@ class Create(Request[Record]):
         return views.record(shelf, head)
 
     def _is_over(self, shelf: Shelf, head: Head) -> bool:
-        is_free = head.owner is None or shelf.is_over(head)
+        is_free = head.owner is None or shelf.is_over(head.stamp)
         return is_free and head.is_expired(self.now)
 
 
@@ -173,22 +175,56 @@ class Begin(OfSession[Lease]):
     ttl: timedelta
     body: bytes
     seen: int | None = None
+    place: str = ""
 
     def run(self, shelf: Shelf) -> Lease:
         head = self.head(shelf)
         head.check_alive(self.now)
-        if head.owner is not None and not shelf.is_over(head):
-            raise Busy(head.key, head.owner)
+        line = line_of(shelf, head)
+        if (ahead := line.ahead_of(self.place)) is not None:
+            raise Busy(head.key, ahead)
         left = views.draft(shelf, head)
         if left is not None and self.seen is not None and left.token != self.seen:
             raise Conflict(head.key, 0, 0, "draft")
-        shelf.stamp(head, self.ttl)
+        head.put_stamp(shelf.stamp(self.ttl))
         head.token += 1
         head.owner = self.owner
+        waiting.save(shelf, head, line.without(self.place)._replace(holder=self.owner))
         shelf.save_draft(head, self.body)
         head.touch(self.now)
         shelf.save(head)
         return Lease(head.id, head.token, self.owner, self.ttl, left)
+
+
+@dataclass(slots=True)
+class LineUp(OfSession[bool]):
+    """A place in the line of those who wait for the lease, `since` then by time.monotonic()."""
+
+    owner: str
+    place: str
+    since: float
+    patience: timedelta
+
+    def run(self, shelf: Shelf) -> bool:
+        head = self.head(shelf)
+        head.check_alive(self.now)
+        line = line_of(shelf, head)
+        asked = shelf.stamp(timedelta(seconds=self.since - time.monotonic())).until
+        line = line.joined(Claim(asked, shelf.stamp(self.patience), self.place, self.owner))
+        waiting.save(shelf, head, line)
+        return line.ahead_of(self.place) is None
+
+
+@dataclass(slots=True)
+class StepOut(OfSession[None]):
+    """The end of waiting, for one who is not to have the lease."""
+
+    place: str
+
+    def run(self, shelf: Shelf) -> None:
+        head = shelf.find(self.tenant, self.id)
+        if head is not None:
+            waiting.save(shelf, head, line_of(shelf, head).without(self.place))
 
 
 @dataclass(slots=True)
@@ -219,7 +255,7 @@ class Renew(OfLease[Lease]):
     def run(self, shelf: Shelf) -> Lease:
         head = self.head(shelf)
         head.check_lease(self.lease)
-        shelf.stamp(head, self.ttl)
+        head.put_stamp(shelf.stamp(self.ttl))
         shelf.save(head)
         return self.lease._replace(ttl=self.ttl)
 
@@ -333,7 +369,7 @@ class Delete(OfSession[bool]):
 
 
 def _check_untouched(shelf: Shelf, head: Head, seq: int, updated: int) -> None:
-    if head.owner is not None and not shelf.is_over(head):
+    if head.owner is not None and not shelf.is_over(head.stamp):
         raise Busy(head.key, head.owner)
     if head.seq != seq:
         raise Conflict(head.key, seq, head.seq)
@@ -417,7 +453,7 @@ class Expire(Request[Expired]):
                 head.marked = self.now
                 shelf.save(head)
                 marked += 1
-            elif head.owner is None or shelf.is_over(head):
+            elif head.owner is None or shelf.is_over(head.stamp):
                 with suppress(Corrupt):  # what is damaged is not deleted for being old
                     shelf.delete(head)
                     deleted += 1

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from holdfast.stores.chain import NewRow
 from holdfast.stores.document import Written
-from holdfast.stores.head import Head, Line, Row
+from holdfast.stores.head import Head, Line, Row, Stamp
 from holdfast.stores.values import Appended
 
 
@@ -213,11 +213,11 @@ class Shelf(ABC):
     # Leases
 
     @abstractmethod
-    def stamp(self, head: Head, ttl: timedelta) -> None:
-        """Write into a head which process has the lease, and until when."""
+    def stamp(self, ttl: timedelta) -> Stamp:
+        """This process, from now on for so long."""
 
     @abstractmethod
-    def is_over(self, head: Head) -> bool:
+    def is_over(self, stamp: Stamp) -> bool:
         """Whether that process is gone, or that time over."""
 
     # The rest

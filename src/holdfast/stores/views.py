@@ -132,7 +132,7 @@ def draft(shelf: Shelf, head: Head) -> Draft | None:
     if found is None:
         return None
     body, chunks = found
-    is_running = head.owner is not None and not shelf.is_over(head)
+    is_running = head.owner is not None and not shelf.is_over(head.stamp)
     try:
         said = _read_draft(body)
     except (msgspec.MsgspecError, InvalidInput, UnicodeDecodeError) as error:

@@ -96,10 +96,11 @@ class Folder:
     def gone(self, name: str) -> None:
         """A session is there no more: know nothing of it."""
         state, listed = self.states.get(name), self._listings.pop(name, None)
+        self._young.discard(name)
         if state is not None:
             self._ids.pop(state.record.id, None)
         if listed is not None:
-            self._ids.pop(listed[2].head.id, None)
+            self._ids.pop(listed[1].head.id, None)
         self.forget(name)
 
     def keep(self, state: State) -> None:

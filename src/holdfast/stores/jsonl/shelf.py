@@ -13,7 +13,7 @@ from holdfast.errors import HoldfastError, StoreError
 from holdfast.stores import words
 from holdfast.stores.chain import NewRow
 from holdfast.stores.document import Written
-from holdfast.stores.head import Head, Line, Row
+from holdfast.stores.head import Head, Line, Row, Stamp
 from holdfast.stores.held import Held, is_overdue
 from holdfast.stores.jsonl import looking, writing
 from holdfast.stores.jsonl.folder import Folder, Listing
@@ -267,18 +267,14 @@ class JsonlShelf(looking.StateShelf):
 
     # Leases
 
-    def stamp(self, head: Head, ttl: timedelta) -> None:
+    def stamp(self, ttl: timedelta) -> Stamp:
         now = moment()
-        head.process, head.boot, head.until = (
-            self._place.owners.mine(),
-            now.boot,
-            now.ms + ttl // _MS,
-        )
+        return Stamp(self._place.owners.mine(), now.boot, now.ms + ttl // _MS)
 
-    def is_over(self, head: Head) -> bool:
+    def is_over(self, stamp: Stamp) -> bool:
         now = moment()
-        is_late = head.boot != now.boot or now.ms > head.until
-        return is_late or self._place.owners.is_gone(head.process)
+        is_late = stamp.boot != now.boot or now.ms > stamp.until
+        return is_late or self._place.owners.is_gone(stamp.process)
 
     # The rest
 

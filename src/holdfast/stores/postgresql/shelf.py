@@ -22,7 +22,7 @@ from holdfast.errors import Corrupt
 from holdfast.stores.blobs import digests
 from holdfast.stores.chain import NewRow, salts
 from holdfast.stores.document import Written
-from holdfast.stores.head import Head, Line, Row, erased
+from holdfast.stores.head import Head, Line, Row, Stamp, erased
 from holdfast.stores.postgresql import search as index
 from holdfast.stores.postgresql import statements as sql
 from holdfast.stores.postgresql.heads import (
@@ -433,24 +433,23 @@ class PostgresShelf(Shelf):
 
     # Leases
 
-    def stamp(self, head: Head, ttl: timedelta) -> None:
-        holding = wait(self._holder.hold())
-        head.process, head.boot = holding
-        head.until = self._now_ms() + ttl // _MS
+    def stamp(self, ttl: timedelta) -> Stamp:
+        process, boot = wait(self._holder.hold())
+        return Stamp(process, boot, self._now_ms() + ttl // _MS)
 
-    def is_over(self, head: Head) -> bool:
+    def is_over(self, stamp: Stamp) -> bool:
         """By the server's clock; or because the process is gone, if it was known to this server.
 
         After a failover nobody's lock is there any more, and that says nothing.
         """
         assert self._link is not None
-        if self._now_ms() > head.until:
+        if self._now_ms() > stamp.until:
             return True
-        if not head.process or head.boot != str(self._link.facts.boot):
+        if not stamp.process or stamp.boot != str(self._link.facts.boot):
             return False
-        if self._holder.is_mine(head.process):
+        if self._holder.is_mine(stamp.process):
             return False
-        return bool(self._find(_TRY_LOCK, int(head.process, 16) - 2**63)[0])
+        return bool(self._find(_TRY_LOCK, int(stamp.process, 16) - 2**63)[0])
 
     # The rest
 

@@ -19,7 +19,7 @@ from holdfast.stores import views
 from holdfast.stores.blobs import digests, fill
 from holdfast.stores.chain import NewRow, salts
 from holdfast.stores.document import Written
-from holdfast.stores.head import Head, Line, Row, erased
+from holdfast.stores.head import Head, Line, Row, Stamp, erased
 from holdfast.stores.owners import Owners, moment
 from holdfast.stores.shelf import Fields, Listed, Once, Shelf
 from holdfast.stores.sqlite import search as index
@@ -459,13 +459,14 @@ class SQLiteShelf(Shelf):
 
     # Leases
 
-    def stamp(self, head: Head, ttl: timedelta) -> None:
+    def stamp(self, ttl: timedelta) -> Stamp:
         now = moment()
-        head.process, head.boot, head.until = self._owners.mine(), now.boot, now.ms + ttl // _MS
+        return Stamp(self._owners.mine(), now.boot, now.ms + ttl // _MS)
 
-    def is_over(self, head: Head) -> bool:
+    def is_over(self, stamp: Stamp) -> bool:
         now = moment()
-        return head.boot != now.boot or now.ms > head.until or self._owners.is_gone(head.process)
+        is_late = stamp.boot != now.boot or now.ms > stamp.until
+        return is_late or self._owners.is_gone(stamp.process)
 
     # The rest
 

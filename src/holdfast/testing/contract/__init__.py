@@ -43,6 +43,7 @@ from holdfast.testing.contract.tenants import Tenants
 from holdfast.testing.contract.transfers import Transfers
 from holdfast.testing.contract.updates import Updates
 from holdfast.testing.contract.values import Values
+from holdfast.testing.contract.waiting import Waiting
 from holdfast.testing.contract.watching import Watching
 
 __all__ = ["StoreContract"]
@@ -55,6 +56,7 @@ class StoreContract(
     Reads,
     Once,
     Leases,
+    Waiting,
     Branches,
     Folds,
     Erasing,

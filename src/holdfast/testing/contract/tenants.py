@@ -1,6 +1,7 @@
 """Promises about tenants: nobody sees, changes or even learns of what is another's."""
 
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any
 
 from holdfast import ids
@@ -50,6 +51,11 @@ OPERATIONS: dict[str, list[Operation]] = {
         lambda t, id: t.append(id, []),
     ],
     "begin": [lambda t, id: t.begin(id, "me", HOUR, {})],
+    "line_up": [
+        lambda t, id: t.line_up(id, "me", "a place", waited=timedelta(0), patience=HOUR),
+        lambda t, id: t.line_up(id, "me", "a place", waited=HOUR, patience=HOUR),
+    ],
+    "step_out": [lambda t, id: t.step_out(id, "a place")],
     "journal": [lambda t, id: t.journal(_lease(id), "x")],
     "renew": [lambda t, id: t.renew(_lease(id))],
     "release": [lambda t, id: t.release(_lease(id), drop=True)],
@@ -183,9 +189,9 @@ class Tenants(Contract):
     async def test_an_unknown_id_is_told_by_its_id(self, place: Place) -> None:
         """Reading and writing a session that is not there is SessionNotFound."""
         can = OPERATIONS.keys() - place.store.unsupported
-        for name in sorted(
-            can & {"append", "begin", "branch", "export", "names", "read", "size", "tail", "update"}
-        ):
+        reading = {"read", "tail", "size", "names", "export"}
+        writing = {"append", "begin", "line_up", "branch", "update"}
+        for name in sorted(can & (reading | writing)):
             for operation in OPERATIONS[name]:
                 id = ids.new_id()
                 error = await refused(SessionNotFound, operation(place.tenant, id))
