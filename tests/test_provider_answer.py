@@ -196,6 +196,19 @@ def test_a_call_without_an_id_gets_one():
     assert [call.id for call in one.response().calls] == ["call_1", "call_2"]
 
 
+def test_two_calls_with_one_id_are_told_apart():
+    """Some compatible servers count anew in each answer, or not at all; each result has its call."""
+    one = answer(new_id=iter(["1"]).__next__)
+    one.begin_call(0, id="call_0", name="look")
+    one.begin_call(1, id="call_0", name="find")
+    one.end_calls()
+
+    assert [(call.id, call.name) for call in one.response().calls] == [
+        ("call_0", "look"),
+        ("call_1", "find"),
+    ]
+
+
 def test_a_call_is_told_once():
     heard = Heard()
     one = answer(heard)

@@ -195,10 +195,11 @@ def test_media_of_tools_goes_into_one_message_of_the_user_behind_all_results():
         Message.tool([Text("first"), Image(data=PNG)], "c1"),
         Message.tool([Image(url="https://example.org/b.png")], "c2"),
         Message.assistant("seen"),
+        HI,
     )
 
     assert [message["role"] for message in body] == [
-        *("user", "assistant", "tool", "tool", "user", "assistant")
+        *("user", "assistant", "tool", "tool", "user", "assistant", "user")
     ]
     assert [message["content"] for message in body[2:4]] == ["first", ""]
     assert body[4]["content"] == [

@@ -54,10 +54,19 @@ def thought(number=1, text="hm", signature="sealed", **extra):
 
 
 def test_words_are_sent_in_the_short_form():
-    assert items(Message.system("Be brief."), HI, Message.assistant("ho")) == [
+    assert items(Message.system("Be brief."), HI, Message.assistant("ho"), HI) == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "hi"},
         {"role": "assistant", "content": "ho"},
+        {"role": "user", "content": "hi"},
+    ]
+
+
+def test_an_answer_that_was_cut_off_is_asked_for_to_be_continued():
+    """The models behind this API do not go on with words that are there; they answer anew."""
+    assert items(HI, Message.assistant("The answer is", stop="interrupted"))[1:] == [
+        {"role": "assistant", "content": "The answer is"},
+        {"role": "user", "content": "[continue]"},
     ]
 
 
@@ -279,7 +288,7 @@ def test_reasoning_that_led_to_nothing_is_left_out():
 
 
 def test_reasoning_before_a_message_without_an_id_has_none_either():
-    [_, reasoning, message] = items(HI, said([thought(1), Text("So.")]))
+    [_, reasoning, message, _] = items(HI, said([thought(1), Text("So.")]), HI)
 
     assert "id" not in reasoning
     assert message == {"role": "assistant", "content": "So."}
@@ -289,9 +298,9 @@ def test_the_same_message_twice_has_its_ids_once():
     """ "Duplicate item found with id rs_1. Remove duplicate items from your input"."""
     answer = said([thought(1), Text("So.", extra={"id": "msg_1"})])
 
-    sent = items(HI, answer, HI, answer)
+    sent = items(HI, answer, HI, answer, HI)
 
-    assert [item.get("id") for item in sent] == [None, "rs_1", "msg_1", None, None, None]
+    assert [item.get("id") for item in sent] == [None, "rs_1", "msg_1", *[None] * 4]
     assert sent[4]["encrypted_content"] == "sealed"
 
 
@@ -326,9 +335,9 @@ def test_items_of_server_tools_go_back_as_they_came():
 
 
 def test_an_item_that_the_service_would_not_know_is_left_out():
-    assert items(HI, said([Opaque("openai", {"type": "hologram"}), Text("So.")]))[1:] == [
-        {"role": "assistant", "content": "So."}
-    ]
+    sent = items(HI, said([Opaque("openai", {"type": "hologram"}), Text("So.")]), HI)
+
+    assert sent[1:-1] == [{"role": "assistant", "content": "So."}]
 
 
 def test_a_call_that_only_the_program_can_answer_is_kept_with_its_output_alone():

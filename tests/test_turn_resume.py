@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from holdfast import CancelToken, Settings
+from holdfast import CancelToken, Message, Settings
 from holdfast.errors import InvalidInput, Overloaded
 from holdfast.events import TurnFinished, TurnStarted
 from holdfast.tools import running
@@ -487,3 +487,110 @@ async def test_a_turn_is_resumed_behind_its_limit_in_another_process(file_url):
 
         assert (result.outcome, result.text) == ("response", "Seen.")
         assert ran == [1] and [m.role for m in model.given[0]] == ["user", "assistant", "tool"]
+
+
+# Sent again, when others came first
+
+
+@asynchronous
+@pytest.mark.parametrize("where", ["thinking", "speaking", "tool"])
+async def test_what_was_cut_off_is_asked_again_behind_what_came_since(dead, where):
+    """An update that is delivered again after another one has its answer, once."""
+    dead.kill(where, once="m-1")
+    async with talking(dead.url, "To you.", "To Go.", tools=tools_of(dead)) as (session, model):
+        await session.send("Me too!", once="m-2")
+
+        result = await session.send("Go!", once="m-1")
+        again = await session.send("Go!", once="m-1")
+
+        assert (result.outcome, result.text) == ("response", "To Go.")
+        assert again.text == "To Go." and len(model.requests) == 2
+        assert [m.text for m in await session.read() if m.role == "user"] == [
+            "Go!",
+            "Me too!",
+            "Go!",
+        ]
+        assert len(dead.effects) == (where == "tool")
+
+
+@asynchronous
+async def test_a_kill_while_it_is_asked_again_leaves_one_question_more(dead):
+    """The words that had come stand behind the second question, and are gone on with."""
+    dead.kill("thinking", once="m-1")
+    async with talking(dead.url, "To you.") as (session, _):
+        await session.send("Me too!", once="m-2")
+    dead.kill("speaking", once="m-1")
+
+    async with talking(dead.url, " three") as (session, _):
+        result = await session.send("Go!", once="m-1")
+
+        assert result.text == "one two three"
+        said_now = [(str(m.role), m.text) for m in await session.read()]
+        assert said_now[-3:] == [("user", "Go!"), ("assistant", "one two"), ("assistant", " three")]
+        assert [role for role, _ in said_now].count("user") == 3
+
+
+@asynchronous
+async def test_an_answer_that_was_cut_off_by_a_kill_is_given_whole(dead):
+    """The log has it in two pieces; who sends it on sends all of it."""
+    dead.kill("speaking", once="m-1")
+    async with talking(dead.url, " three four") as (session, _):
+        result = await session.send("Go!", once="m-1")
+
+        assert str(result) == "one two three four"
+        assert result.message.id == session.messages[-1].id
+        assert [m.text for m in session.messages] == ["Go!", "one two", " three four"]
+
+
+@asynchronous
+async def test_what_waited_and_was_left_is_not_asked_again(url):
+    """Its caller was told that it waits, and said something else: that was an answer."""
+    asked = asks("pay")
+    tools = [tool_of("pay", lambda **_: "paid", approval=True)]
+    async with talking(url, asked, "Something else.", tools=tools) as (session, model):
+        await session.send("Pay!", once="m-1")
+        await session.send("Never mind.", once="m-2")
+
+        again = await session.send("Pay!", once="m-1")
+
+        assert again.outcome == "cancelled" and again.text is None
+        assert len(model.requests) == 2 and len(await marks(session, "left")) == 1
+
+
+@asynchronous
+async def test_an_answer_given_twice_gives_the_same_result(url):
+    """The button is pressed twice; other answers for a turn that is over are refused."""
+    asked = asks("pay")
+    tools = [tool_of("pay", lambda **_: "paid", approval=True)]
+    async with talking(url, asked, "Paid.", tools=tools) as (session, model):
+        await session.send("Pay!")
+        answers = {asked.calls[0].id: True}
+        first = await session.resume(answers)
+
+        again = await session.resume(answers)
+
+        assert (again.text, again.outcome) == (first.text, "response") == ("Paid.", "response")
+        assert len(model.requests) == 2 and session.draft is None
+        with pytest.raises(InvalidInput, match="no turn to go on with"):
+            await session.resume({"another": True})
+
+
+@asynchronous
+async def test_a_service_that_pauses_is_asked_to_go_on(url):
+    """A tool of its own is at work: the answer is in pieces, and the turn is not over."""
+    paused = Message.assistant("Let me search. ", stop="pause_turn")
+    async with talking(url, paused, "It is sunny.") as (session, model):
+        result = await session.send("The weather?")
+
+        assert (result.outcome, result.text) == ("response", "Let me search. It is sunny.")
+        assert (result.rounds, len(model.requests)) == (2, 2)
+        assert [m.text for m in await session.read()][1:] == ["Let me search. ", "It is sunny."]
+
+
+@asynchronous
+async def test_a_service_that_pauses_for_ever_meets_the_limit_of_rounds(url):
+    paused = [Message.assistant("Still searching. ", stop="pause_turn") for _ in range(11)]
+    async with talking(url, *paused) as (session, model):
+        result = await session.send("The weather?")
+
+        assert (result.outcome, len(model.requests)) == ("limit", 10)

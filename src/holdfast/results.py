@@ -11,6 +11,7 @@ from holdfast.frozen import EMPTY, FrozenDict
 from holdfast.messages import Message, Role, Stop, ToolCall
 from holdfast.notes import CANCELLED, CANCELLED_EARLY, NO_TEXT, STOPPED
 from holdfast.steps.limits import NOTHING_SPENT
+from holdfast.steps.pieces import last_answer
 from holdfast.steps.standing import standing
 from holdfast.stores.values import Stored
 from holdfast.usage import Usage
@@ -38,7 +39,8 @@ class TurnResult(NamedTuple):
     """How a turn ended, and what it took. `str(result)` is the text.
 
     outcome   response, pending, cancelled, max_tokens, blocked, limit; a failure is raised instead
-    message   the last thing that the model said, if it said anything
+    message   the last thing that the model said, if it said anything; where it was cut off and
+              has gone on, in one piece
     messages  all that the turn added to the conversation, what the user said first
     calls     the tools that the model asked for, with what they gave back
     pending   those of them that wait for an answer: `session.resume({call.id: True})`
@@ -94,7 +96,7 @@ def result_of(
     replies = [message for message in messages if message.role.canonical is Role.ASSISTANT]
     return TurnResult(
         outcome=outcome,
-        message=replies[-1] if replies else None,
+        message=last_answer(messages),
         messages=messages,
         calls=_runs(messages),
         pending=standing(rows).waiting if outcome is Outcome.PENDING else (),

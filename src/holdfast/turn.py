@@ -35,7 +35,7 @@ from holdfast.steps.limits import Limits, Meter
 from holdfast.steps.observers import Observers, OnEvent
 from holdfast.steps.orders import Order, Setup
 from holdfast.steps.review import Review
-from holdfast.steps.standing import Standing
+from holdfast.steps.standing import Standing, is_unfinished
 from holdfast.steps.tool_runs import run_calls
 from holdfast.steps.turn_log import TurnLog, begin
 from holdfast.steps.waiting import Waiting
@@ -135,7 +135,7 @@ class Turn:
         assert answered.message is not None
         reply = self._setup.redacted(answered.message)
         more = [*self._calls.begin(answered.message, reply), *self._review.urged(reply)]
-        is_last = not more and not reply.calls
+        is_last = not more and not reply.calls and not is_unfinished(reply)
         is_full = is_last and self._folder.is_full((*self._log.unsaid, reply))
         self._meter.rounds += 1
         entries = [reply, *self._receipts(answered), *more]

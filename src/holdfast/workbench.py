@@ -14,6 +14,7 @@ from holdfast.events import Outcome
 from holdfast.messages import Message
 from holdfast.results import TurnResult
 from holdfast.steps import drafts
+from holdfast.steps.calls import are_answered
 from holdfast.steps.cleanup import nothing_to_resume
 from holdfast.steps.folding import fold
 from holdfast.steps.observers import OnEvent
@@ -215,7 +216,7 @@ class Workbench:
             async with self.queue.turn(self.record.id, self.record.key, waiting, cancel):
                 await self._look(is_all=order.message is None)
                 if order.message is None:
-                    self._check_resumable()
+                    self._check_resumable(order)
                 draft = drafts.read(self.record.draft)
                 if self.workshop.memory is not None and not self.talk.was_asked:
                     await self.remember()
@@ -229,9 +230,11 @@ class Workbench:
         except Cancelled:  # while it waited
             return TurnResult(Outcome.CANCELLED)
 
-    def _check_resumable(self) -> None:
+    def _check_resumable(self, order: Order) -> None:
         """Refuse to go on where there is nothing, before a draft is replaced by another."""
-        if drafts.read(self.record.draft) is None and not self._open_turn():
+        if drafts.read(self.record.draft) is not None or self._open_turn():
+            return
+        if not are_answered(order.answers, self.talk.turn()):
             raise nothing_to_resume()
 
     def _open_turn(self) -> tuple[Stored, ...]:

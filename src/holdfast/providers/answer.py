@@ -202,7 +202,7 @@ class Answer:
         written, mended = text.mend("".join(call.pieces) if arguments is None else arguments)
         self._mended += mended
         call.made = ToolCall(
-            id=call.id or f"call_{self._new_id().replace('-', '')}",
+            id=self._id_of(call),
             name=self._names.get(call.name, call.name),
             arguments=written or "{}",
             signature=None if signature is None else text.mend(signature)[0],
@@ -211,6 +211,13 @@ class Answer:
         if self._on_call is not None:
             self.has_output = True
             self._on_call(call.made)
+
+    def _id_of(self, call: _Call) -> str:
+        """The service's, unless it gave none, or another call the same."""
+        taken = {each.made.id for each in self._calls.values() if each.made is not None}
+        if call.id and call.id not in taken:
+            return call.id
+        return f"call_{self._new_id().replace('-', '')}"
 
     def end_calls(self, *but: Hashable) -> None:
         """Every call but these is complete."""

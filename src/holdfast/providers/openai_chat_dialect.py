@@ -55,7 +55,8 @@ class Dialect(NamedTuple):
     has_names         takes the names of participants
     has_cache_key     takes `prompt_cache_key`
     has_system_role   takes system messages behind the first one
-    last_is_user      refuses a conversation that ends with the assistant
+    last_is_user      refuses a conversation that ends with the assistant, or answers it anew:
+                      only some servers go on with the words that are there
     alternates        user and assistant take turns, and the user begins
     joins_choices     one answer may come in several choices: the words in one, each call in another
     ends              what ends a stream (see `openai_chat_reader`)
@@ -95,6 +96,7 @@ AZURE = Dialect(
     is_openai=True,
     has_files=True,
     has_names=True,
+    last_is_user=True,
 )
 OPENAI = AZURE._replace(has_cache_key=True)
 # Models of many makers: of the limit on tokens, OpenAI's that reason know only the newer name.

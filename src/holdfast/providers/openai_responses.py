@@ -79,6 +79,7 @@ class OpenAIResponsesWire(Wire):
             tool_name=shared.TOOL_NAME if is_compatible else _TOOL_NAME,
             call_id=_CALL_ID,
             has_system_role=True,
+            last_is_user=True,  # its models do not go on with words that are there
             takes=takes,
             has_any_arguments=True,
         )

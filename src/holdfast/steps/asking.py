@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from holdfast.cancel import CancelToken
 from holdfast.errors import Cancelled, ProtocolError, ProviderError
-from holdfast.messages import Content, Message, Stop
-from holdfast.parts import CallRef, Part, Text, Thinking
+from holdfast.messages import Message, Stop
 from holdfast.steps.answers import Answered, Exchange, checked_answer, is_answer
 from holdfast.steps.journal import Journal
 from holdfast.steps.leftovers import partial
 from holdfast.steps.limits import CONTINUED_TOKENS_MAX
 from holdfast.steps.observers import Observers
 from holdfast.steps.orders import Setup
+from holdfast.steps.pieces import joined, without_calls
 from holdfast.steps.targets import Target
 from holdfast.tools import Tool
 from holdfast.window.window import Window
@@ -133,40 +133,3 @@ class Asker:
         if whole is None:
             return None
         return whole.replace(stop=str(Stop.CANCELLED), model=self._target.name)
-
-
-def joined(first: Message, more: Message) -> Message:
-    """An answer and its continuation, as one. It is the first that goes on.
-
-    What was thought before the continuation is kept, without its signature: it was signed where it
-    no longer stands.
-    """
-    thought = [part if type(part) is not Thinking else Thinking(part.text) for part in _parts(more)]
-    parts = [*_parts(first)]
-    for part in thought:
-        if type(part) is Text and parts and type(parts[-1]) is Text and not part.extra:
-            parts[-1] = parts[-1].replace(text=parts[-1].text + part.text)
-        else:
-            parts.append(part)
-    return first.replace(
-        content=_content(parts), tool_calls=(*first.tool_calls, *more.tool_calls), stop=more.stop
-    )
-
-
-def without_calls(message: Message) -> Message | None:
-    """What is said in a message, without the calls; None when nothing is."""
-    parts = [part for part in _parts(message) if type(part) is not CallRef]
-    content = _content(parts)
-    return None if not content else message.replace(content=content, tool_calls=())
-
-
-def _parts(message: Message) -> Sequence[Part]:
-    if isinstance(message.content, str):
-        return [Text(message.content)] if message.content else []
-    return message.content or ()
-
-
-def _content(parts: Sequence[Part]) -> Content:
-    if len(parts) == 1 and type(parts[0]) is Text and not parts[0].extra:
-        return parts[0].text
-    return tuple(parts) or None

@@ -10,9 +10,10 @@ from holdfast.frozen import FrozenDict
 from holdfast.messages import Message, ToolCall
 from holdfast.steps.leftovers import declined, result, unknown
 from holdfast.steps.orders import Answers, Setup
-from holdfast.steps.standing import STARTED, Standing
+from holdfast.steps.standing import STARTED, Standing, standing
 from holdfast.steps.tool_results import unknown_tool
 from holdfast.steps.tool_runs import Job
+from holdfast.stores.values import Stored
 from holdfast.tools import Running, Tool
 
 APPROVED, DECLINED = "approved", "declined"
@@ -138,20 +139,33 @@ def started(reply: Message, runs: Sequence[tuple[ToolCall, Tool]]) -> list[Entry
     ]
 
 
-def check_answers(answers: object, standing: Standing) -> Answers:
-    """Answers are for calls that wait."""
+def are_answered(answers: object, rows: Sequence[Stored]) -> bool:
+    """Whether there are answers, and all of them are for calls that have their results."""
+    if not isinstance(answers, Mapping) or not answers:
+        return False
+    return _answered(rows) >= answers.keys()
+
+
+def check_answers(answers: object, rows: Sequence[Stored]) -> Answers:
+    """Answers are for calls that wait; those that were given before change nothing."""
     if answers is None:
         return {}
     if not isinstance(answers, Mapping):
         raise InvalidInput("answers", f"is a dict from call ids, not {type(answers).__name__}")
-    waiting = {call.id for call in standing.waiting}
+    waiting = {call.id for call in standing(rows).waiting}
+    answered = _answered(rows)
     for id, answer in answers.items():
-        if id not in waiting:
+        if id not in waiting and id not in answered:
             known = ", ".join(sorted(waiting)) or "none"
             raise InvalidInput("answers", f"has {id!r}: the calls that wait are {known}")
         if not isinstance(answer, bool | str):
             raise InvalidInput(f"answers[{id!r}]", "is True, False, or what the model is told")
     return answers
+
+
+def _answered(rows: Sequence[Stored]) -> set[str]:
+    said = (row.entry for row in rows if type(row.entry) is Message)
+    return {result.call_id or "" for message in said for result in message.results}
 
 
 def _mark(what: str, call: ToolCall) -> Mark:

@@ -12,12 +12,13 @@ from holdfast.errors import Conflict, InvalidInput, OnceMismatch
 from holdfast.frozen import FrozenDict
 from holdfast.messages import Message, Role
 from holdfast.steps import drafts
+from holdfast.steps.calls import are_answered
 from holdfast.steps.drafts import Draft
 from holdfast.steps.hold import Hold
 from holdfast.steps.keeper import Keeper
-from holdfast.steps.leftovers import closed, left_over
-from holdfast.steps.orders import Order
-from holdfast.steps.standing import INTERRUPTED, standing
+from holdfast.steps.leftovers import CANCELLED, LEFT, closed, is_marked, left_over
+from holdfast.steps.orders import Answers, Order
+from holdfast.steps.standing import is_unfinished, standing
 from holdfast.stores.values import Stored
 
 SENT = "sent"
@@ -58,7 +59,7 @@ async def start(talk: Conversation, hold: Hold, keeper: Keeper, order: Order) ->
     await talk.catch_up()
     keeper.at = talk.head  # what is put aside from now on was decided behind this
     if order.message is None:
-        return await _start_again(talk, hold, keeper)
+        return await _start_again(talk, hold, keeper, order.answers)
     return await _start_new(talk, hold, keeper, order.message, order.once)
 
 
@@ -83,8 +84,10 @@ async def _start_new(
     return Start(message, is_new=True)
 
 
-async def _start_again(talk: Conversation, hold: Hold, keeper: Keeper) -> Start:
-    """Go on with the turn that was cut off, failed or waits."""
+async def _start_again(
+    talk: Conversation, hold: Hold, keeper: Keeper, answers: Answers | None
+) -> Start:
+    """Go on with the turn that was cut off, failed or waits; or find that it has these answers."""
     left = hold.left
     is_here = left is not None and left.branch == talk.branch
     await _clean_up(talk, hold, keeper, is_again=is_here)
@@ -96,7 +99,7 @@ async def _start_again(talk: Conversation, hold: Hold, keeper: Keeper) -> Start:
             raise nothing_to_resume()
         await _close_before(talk, keeper, first)
         begun = _found(talk, talk.turn())
-    if begun.past is not None:
+    if begun.past is not None and not are_answered(answers, begun.past):
         raise nothing_to_resume()
     return begun
 
@@ -135,7 +138,7 @@ def _found(talk: Conversation, rows: tuple[Stored, ...]) -> Start:
     return Start(_said(rows), past=rows if is_over else None)
 
 
-def _said(rows: tuple[Stored, ...]) -> Message:
+def _said(rows: Sequence[Stored]) -> Message:
     message = rows[0].entry
     assert isinstance(message, Message)
     return message
@@ -185,20 +188,24 @@ async def _was_sent(talk: Conversation, keeper: Keeper, message: Message, once: 
 
 
 async def _sent_before(talk: Conversation, once: str) -> Start | None:
-    """The turn that was sent under this name; None if it never came into the log.
+    """The turn that was sent under this name; None if it is to be asked, for all that is known.
 
-    On a branch that was left it is not gone on with, and not run a second time: Conflict.
+    That is so where it never came into the log, and where it was cut off and others have come
+    since: then it is asked again, behind them. On a branch that was left it is not gone on with,
+    and not run a second time: Conflict.
     """
     if (rows := _sent_as(talk.rows, once)) is None and talk.gaps:
         await talk.load(is_all=True)
         rows = _sent_as(talk.rows, once)
     if rows is not None:
-        is_last = rows[-1].seq >= talk.rows[-1].seq
-        return Start(_said(rows), past=None if is_last and not _is_answered(rows) else rows)
+        is_answered = _is_answered(rows)
+        if not is_answered and rows[-1].seq >= talk.rows[-1].seq:
+            return Start(_said(rows))
+        return Start(_said(rows), past=rows) if is_answered or _is_given_up(rows) else None
     await talk.look()
     for branch in talk.record.branches:
         rows = _sent_as(await talk.tenant.read(talk.id, branch.name), once)
-        if rows is not None and not _is_answered(rows):
+        if rows is not None and not _is_answered(rows) and not _is_given_up(rows):
             raise Conflict(talk.record.key, branch.head, talk.head)
         if rows is not None:
             return Start(_said(rows), past=rows)
@@ -209,7 +216,13 @@ def _is_answered(rows: Sequence[Stored]) -> bool:
     """Whether a turn that has left no draft came to an end; notes behind that open it no more."""
     said = (row.entry for row in rows if type(row.entry) is Message)
     replies = (message for message in said if message.role.canonical is Role.ASSISTANT)
-    return any(not reply.calls and reply.stop != INTERRUPTED for reply in replies)
+    return any(not reply.calls and not is_unfinished(reply) for reply in replies)
+
+
+def _is_given_up(rows: Sequence[Stored]) -> bool:
+    """Whether somebody was told how it ended, if without an answer."""
+    id = _said(rows).id
+    return any(is_marked(rows, what, id) for what in (CANCELLED, LEFT))
 
 
 def _sent_as(rows: Sequence[Stored], once: str) -> tuple[Stored, ...] | None:

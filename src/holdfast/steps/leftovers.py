@@ -3,6 +3,7 @@
 cut off in its first call      the input, the words that had come, a mark `interrupted`
 cut off in a later one         the words that had come, a mark `interrupted`
 failed, and not tried again    a mark `abandoned`, with the input
+waited, and not gone on with   a mark `left`, with what it waited for
 a tool that was started        a result that says that its outcome is unknown
 a call that waits for approval a result that says that it was declined, when somebody says
                                something else instead of answering
@@ -21,7 +22,7 @@ from holdfast.steps.drafts import FAILED, Draft
 from holdfast.steps.standing import INTERRUPTED, Standing
 from holdfast.stores.values import Stored
 
-ABANDONED, CANCELLED, UNKNOWN = "abandoned", "cancelled", "unknown"
+ABANDONED, CANCELLED, LEFT, UNKNOWN = "abandoned", "cancelled", "left", "unknown"
 
 
 def left_over(draft: Draft, rows: Sequence[Stored], *, is_abandoned: bool) -> list[Entry]:
@@ -29,10 +30,8 @@ def left_over(draft: Draft, rows: Sequence[Stored], *, is_abandoned: bool) -> li
 
     A failed turn that is not abandoned is tried again, and leaves nothing.
     """
-    if draft.ended == FAILED:
-        return _abandoned(draft, rows) if is_abandoned else []
     if draft.ended:
-        return []
+        return _given_up(draft, rows) if is_abandoned else []
     entries: list[Entry] = []
     place = _place(rows, draft.message.id)
     if place is None and not _is_sent(draft, rows):
@@ -91,13 +90,20 @@ def result(call: ToolCall, text: str, *, is_error: bool = True) -> Message:
     return Message.tool(text, call.id, name=call.name, is_error=is_error)
 
 
-def _abandoned(draft: Draft, rows: Sequence[Stored]) -> list[Entry]:
-    for row in rows:
-        mark = row.entry
-        if type(mark) is Mark and (mark.what, mark.about) == (ABANDONED, draft.message.id):
-            return []
+def _given_up(draft: Draft, rows: Sequence[Stored]) -> list[Entry]:
+    what = ABANDONED if draft.ended == FAILED else LEFT
+    if is_marked(rows, what, draft.message.id):
+        return []
+    if what is LEFT:
+        return [Mark(what=LEFT, about=draft.message.id, data=FrozenDict({"ended": draft.ended}))]
     said = {} if _place(rows, draft.message.id) is not None else {"message": _written(draft)}
     return [Mark(what=ABANDONED, about=draft.message.id, data=FrozenDict(said))]
+
+
+def is_marked(rows: Sequence[Stored], what: str, about: str) -> bool:
+    """Whether a mark says this about a message."""
+    marks = (row.entry for row in rows if type(row.entry) is Mark)
+    return any((mark.what, mark.about) == (what, about) for mark in marks)
 
 
 def abandoned(mark: Mark) -> Message | None:
@@ -128,9 +134,14 @@ def has_answer(rows: Sequence[Stored], at: int) -> bool:
 
 
 def _is_sent(draft: Draft, rows: Sequence[Stored]) -> bool:
-    """Whether the same was sent before: cut off, the second had not yet looked."""
-    said = (row.entry for row in rows if type(row.entry) is Message)
-    return draft.once is not None and any(each.extra.get("once") == draft.once for each in said)
+    """Whether the same was sent before, and this was not to be asked again behind others.
+
+    One that was cut off before it came to ask a model may not even have looked.
+    """
+    begun = [row.entry for row in rows if type(row.entry) is Message and row.entry.starts_turn]
+    if draft.at is not None:
+        begun = begun[-1:]
+    return draft.once is not None and any(each.extra.get("once") == draft.once for each in begun)
 
 
 def _place(rows: Sequence[Stored], id: str) -> int | None:

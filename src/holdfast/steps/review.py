@@ -8,7 +8,7 @@ from holdfast.messages import Message, Stop
 from holdfast.notes import REPAIR, nudge
 from holdfast.results import outcome_of
 from holdfast.steps.schemas import Schema
-from holdfast.steps.standing import Standing
+from holdfast.steps.standing import Standing, is_unfinished
 
 NUDGES_MAX = 3
 _EMPTY_STOPS = (None, str(Stop.TOOL_USE), str(Stop.UNKNOWN))
@@ -34,9 +34,12 @@ class Review:
             self.data, self.problem = self._schema.check(reply.text)
 
     def again(self, standing: Standing) -> Outcome:
-        """The outcome of a turn that was run before."""
-        self.read(standing.reply)
-        return outcome_of(standing.reply)
+        """The outcome of a turn that was run before, or was left without an answer."""
+        reply = standing.reply
+        if reply is None or reply.calls or is_unfinished(reply):
+            return Outcome.CANCELLED
+        self.read(reply)
+        return outcome_of(reply)
 
     def check(self, model: str) -> None:
         """ProtocolError if the model has not done as it was told, twice."""

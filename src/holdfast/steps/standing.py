@@ -12,6 +12,7 @@ from holdfast.messages import Message, Role, ToolCall
 from holdfast.stores.values import Stored
 
 STARTED, INTERRUPTED = "started", "interrupted"
+PAUSED = "pause_turn"  # Anthropic: a tool of its own is at work; asked again, the model goes on
 
 
 class Standing(NamedTuple):
@@ -28,6 +29,11 @@ class Standing(NamedTuple):
     waiting: tuple[ToolCall, ...] = ()
     started: frozenset[str] = frozenset()
     is_over: bool = False
+
+
+def is_unfinished(reply: Message) -> bool:
+    """Whether there is more to an answer than has been said: the model is asked to go on."""
+    return reply.stop in (INTERRUPTED, PAUSED)
 
 
 def standing(rows: Sequence[Stored]) -> Standing:
@@ -50,7 +56,7 @@ def standing(rows: Sequence[Stored]) -> Standing:
                 reply = entry
                 waiting = {call.id: call for call in entry.calls}
                 started = set()
-                is_over = not waiting and entry.stop != INTERRUPTED
+                is_over = not waiting and not is_unfinished(entry)
             else:
                 for result in entry.results:
                     waiting.pop(result.call_id or "", None)

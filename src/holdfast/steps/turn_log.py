@@ -48,7 +48,7 @@ class TurnLog:
         self.message, self.is_new, self._past = found
         self.is_past = self._past is not None
         self.keeper.at = self._talk.head
-        self.answers = check_answers(self._order.answers, self.standing)
+        self.answers = check_answers(self._order.answers, self.rows)
         self.is_started = True
 
     # What stands in it
