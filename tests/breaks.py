@@ -815,8 +815,8 @@ BREAKS = {
     ),
     "S1-49": Break(
         f"{SRC}/providers/answer.py",
-        "id=call.id or f\"call_{self._new_id().replace('-', '')}\",",
-        "id=call.id,",
+        "return f\"call_{self._new_id().replace('-', '')}\"",
+        "return call.id",
         "a call without an id stays without one",
     ),
     "S1-50": Break(

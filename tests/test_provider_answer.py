@@ -197,7 +197,7 @@ def test_a_call_without_an_id_gets_one():
 
 
 def test_two_calls_with_one_id_are_told_apart():
-    """Some compatible servers count anew in each answer, or not at all; each result has its call."""
+    """Some compatible servers give the same to both; each result has its call."""
     one = answer(new_id=iter(["1"]).__next__)
     one.begin_call(0, id="call_0", name="look")
     one.begin_call(1, id="call_0", name="find")
