@@ -430,7 +430,7 @@ def test_the_third_such_report_is_believed():
     assert scales[9] == pytest.approx(2.4, abs=0.2)
 
 
-@pytest.mark.parametrize(("ratio", "low", "high"), [(0.001, 0.4, 0.6), (90.0, 1.8, 2.5)])
+@pytest.mark.parametrize(("ratio", "low", "high"), [(0.001, 0.2, 0.4), (90.0, 2.5, 5.0)])
 def test_the_ratio_stays_within_reason(ratio, low, high):
     """S3-21: clamped, whatever a server reports, and however often."""
     ledger = taught(ratio, answers=200)
@@ -506,7 +506,7 @@ def test_no_report_can_break_the_ledger(reports):
         estimate = ledger.estimate(MODEL, 1_000, tools=10, changed=counted)
 
         assert all(type(each) is int and each >= 0 for each in estimate)
-        assert 0.4 <= ledger.scale(MODEL) <= 2.5
+        assert 0.2 <= ledger.scale(MODEL) <= 5.0
         assert 0 <= ledger.error(MODEL) <= 1
 
 
@@ -789,8 +789,8 @@ MODELS = ("models", MODEL)
         changed((*MODELS, "learned", "answers"), []),
         changed((*MODELS, "learned", "doubts"), [1, 2]),
         changed((*MODELS, "learned", "doubts"), [0, 1, 0]),
-        changed((*MODELS, "learned", "errors"), ["many"]),
-        changed((*MODELS, "learned", "errors"), 7),
+        changed((*MODELS, "learned", "ratios"), ["many"]),
+        changed((*MODELS, "learned", "ratios"), 7),
     ],
 )
 def test_what_no_ledger_wrote_is_refused(values):

@@ -127,8 +127,9 @@ class Ledger:
     def replay(self, entries: Iterable[Entry], count: Count) -> None:
         """What the calls in a log have reported, in order.
 
-        A call tells by its `window` what it was counted as: `counted`, `tools`, and `by` whom. One
-        that does not, or was counted by another, teaches nothing; what it used is added up.
+        A call tells by its `window` what it was counted as: `counted`, `tools`, and `by` whom; and
+        what `changed`, if that was more than the difference. One that does not, or was counted by
+        another, teaches nothing; what it used is added up.
         """
         said: dict[str, Message] = {}
         for entry in entries:
@@ -147,7 +148,6 @@ class Ledger:
         if counted is None or call.window.get("by", "") != self._by:
             self._account(call.model, call.usage)
         else:
-            context: Any = call.window.get("context")
             self.report(
                 call.model,
                 counted,
@@ -155,7 +155,8 @@ class Ledger:
                 tools=tools,
                 answer=answer,
                 count=count,
-                context=context if type(context) is int else None,
+                changed=_whole(call.window.get("changed")),
+                context=_whole(call.window.get("context")),
             )
 
     # Estimates
@@ -333,6 +334,10 @@ def _counts_of(usage: Usage) -> list[int | None]:
 def _turn_values(turn: TurnUsage) -> dict[str, Any]:
     fields = {name: getattr(turn, name) for name in turn.__struct_fields__}
     return {**fields, "function_calls": list(turn.function_calls)}
+
+
+def _whole(value: object) -> int | None:
+    return value if type(value) is int and value >= 0 else None
 
 
 def _is_sum(reported: int, request: Counted, context: int | None) -> bool:
