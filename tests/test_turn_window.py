@@ -4,6 +4,8 @@ The models here have small windows, and refuse what is longer, as real ones do. 
 everything; only what is shown gets smaller.
 """
 
+from random import Random
+
 import pytest
 
 from holdfast import Settings
@@ -169,6 +171,66 @@ async def test_a_session_is_folded_by_hand(url):
         assert made and all(isinstance(fold, Fold) for fold in made)
         assert [fold.id for fold in await folds(session)] == [fold.id for fold in made]
         assert len(model.given[-1]) < 8 and session.count == 18
+
+
+# Tokens that are far from what is counted
+
+
+class Otherwise(Judged):
+    """A model that has so many tokens for each that is counted. It refuses nothing."""
+
+    def __init__(self, ratio, *answers, **options):
+        super().__init__(*answers, **options)
+        self.ratio = ratio
+
+    async def complete(self, *args, **options):
+        response = await super().complete(*args, **options)
+        usage = response.usage
+        self.real = int(self.ratio * usage.input)
+        return response.replace(usage=usage.replace(input=self.real))
+
+
+def digs(request):
+    return "Found." if request.messages[-1].role == "tool" else asks("dig")
+
+
+@pytest.mark.parametrize("ratio", [0.3, 0.42, 1.0, 2.5])
+@pytest.mark.parametrize("length", [540, 600, 620, 1_200])
+@asynchronous
+async def test_a_conversation_goes_on_whatever_a_model_makes_of_its_tokens(url, ratio, length):
+    """What fits as best known is sent: no uncertainty ends a conversation. And soon the model is
+    known."""
+    rnd = Random(5)
+    dig = tool_of("dig", lambda **_: " ".join(f"w{rnd.randrange(3_000)}" for _ in range(length)))
+    model = Otherwise(ratio, *[digs] * 60, context=8_000, output=500)
+    async with talking(url, model=model, tools=[dig]) as (session, _):
+        for turn in range(15):
+            await session.send(f"Dig number {turn}")
+
+        window = session.window()
+        assert await turn_count(session) == 15 and model.problems == []
+        assert window.used == pytest.approx(model.real, rel=0.15)
+
+
+@asynchronous
+async def test_a_model_that_was_estimated_low_is_asked_again_for_less(url):
+    """Five tokens for each that is counted, and refused is what is longer: nothing is left out
+    that there is room for, and nothing is said not to fit."""
+
+    class Small(Otherwise):
+        async def complete(self, messages, *args, **options):
+            tokens = self.ratio * await self.count_tokens(messages, *args)
+            if tokens > self.context_limit:
+                said = f"{tokens} tokens exceed the limit of {self.context_limit}"
+                raise ContextOverflow(said, tokens_found=tokens, tokens_max=self.context_limit)
+            return await super().complete(messages, *args, **options)
+
+    model = Small(5, *[answer] * 60, context=8_000, output=500)
+    async with talking(url, model=model) as (session, _):
+        await talk(session, 30)
+
+        assert await turn_count(session) == 30
+        assert session.ledger.scale(model.name) == pytest.approx(5, rel=0.15)
 
 
 # What is shown

@@ -56,7 +56,7 @@ def test_pass_two_takes_calls_of_the_current_turn_with_their_results():
     """S3-25, S3-29: when no turn is left, the oldest calls go, each with its result."""
     view = view_of([*turn(1), *turn(2, calls=4, answer=False)])
 
-    _, left, after = down_to(view, view.total - 300)
+    _, left, after = down_to(view, view.total - 250)
 
     assert left == ["u1", "u2", "a2.3", "r2.3", "a2.4", "r2.4"]
     assert unpaired(after) == {}
