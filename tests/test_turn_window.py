@@ -14,7 +14,7 @@ from holdfast.errors import ContextOverflow, DoesNotFit, RateLimited
 from holdfast.events import Folded
 from holdfast.parts import Image
 from holdfast.testing.fake_provider import Halt
-from holdfast.window import CacheAware, Evict, Summarize, Truncate
+from holdfast.window import BudgetPolicy, CacheAware, Evict, Summarize, Truncate
 from sessions_for_tests import (
     Judged,
     asks,
@@ -231,6 +231,58 @@ async def test_a_model_that_was_estimated_low_is_asked_again_for_less(url):
 
         assert await turn_count(session) == 30
         assert session.ledger.scale(model.name) == pytest.approx(5, rel=0.15)
+
+
+# Calls that leave their own turn
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [*POLICIES, BudgetPolicy(), BudgetPolicy(notify=True)],
+    ids=["CacheAware", "Evict", "Truncate", "BudgetPolicy", "BudgetPolicy with a notice"],
+)
+@asynchronous
+async def test_a_model_knows_what_it_has_called_in_a_turn_that_is_longer_than_its_window(
+    url, policy
+):
+    """S3-29: whatever left is told, request by request, in words that stay as they are until more
+    leaves: a prompt begins as the one before it did, but for the calls after a fold."""
+    cat = tool_of("cat", lambda path: f"{path}: " + "word " * 1_500)
+    steps = [asks(call(f"i{n}", "cat", path=f"file{n}")) for n in range(12)]
+    model = small(*steps, "Compared.", context=8_000)
+    settings = Settings(limits={"rounds": 30}, budget={"keep_turns": 0})
+    async with talking(url, model=model, tools=[cat], policy=policy, settings=settings) as (
+        session,
+        _,
+    ):
+        await session.send("Read files 0 to 11, and compare them.")
+
+        folds_made = 0
+        for number, given in enumerate(model.given):
+            told = "".join(message.text or "" for message in given if message.role == "user")
+            called = "".join(each.arguments for message in given for each in message.calls)
+            assert all(f'"file{n}"' in told + called for n in range(number)), number
+            before = model.given[number - 1] if number else ()
+            goes_on = given[: len(before)] == before
+            folds_made += not goes_on
+            assert goes_on or given[0] == before[0]
+        assert 0 < folds_made < 9 and model.problems == []
+        assert len(await messages(session)) == 26
+
+
+@asynchronous
+async def test_what_an_overflow_takes_from_a_turn_is_told_too(url):
+    """S3-29, S2-59: the model refuses what seemed to fit."""
+    cat = tool_of("cat", lambda path: f"{path}: " + "word " * 300)
+    steps = [asks(call(f"i{n}", "cat", path=f"file{n}")) for n in range(6)]
+    too_long = ContextOverflow("9,500 tokens exceed the limit of 2,000", tokens_max=2_000)
+    model = small(*steps, too_long, "Done.", context=100_000)
+    async with talking(url, model=model, tools=[cat], policy=Evict()) as (session, _):
+        await session.send("Read files 0 to 5.")
+
+        told = model.given[-1][1].text
+        assert "earlier calls of this turn" in told and '"file0"' in told
+        assert model.problems == []
 
 
 # What is shown

@@ -324,7 +324,9 @@ def test_a_note_about_calls_is_never_longer_than_they_were():
 
 def test_arguments_are_told_as_far_as_they_are_short():
     """A file that was written is not said once more."""
-    call = ToolCall(id="c", name="write", arguments='{"path": "a",\n "text": "' + "x" * 5_000 + '"}')
+    call = ToolCall(
+        id="c", name="write", arguments='{"path": "a",\n "text": "' + "x" * 5_000 + '"}'
+    )
     wrote = [Message.assistant(None, [call], id="a"), Message.tool("Done.", "c", id="r")]
     view = view_of([ASKED, *wrote, *reading(4)])
 
@@ -345,7 +347,9 @@ def test_once_the_turn_has_left_nothing_is_said_of_its_calls():
     _, _, later = down_to(after, 400)
 
     texts = [item.message.text for item in later.items]
-    assert "[2 earlier turns not shown here.]" in texts or "[3 earlier turns not shown here.]" in texts
+    assert (
+        "[2 earlier turns not shown here.]" in texts or "[3 earlier turns not shown here.]" in texts
+    )
     assert "earlier calls" not in str(texts)
     assert unpaired(later) == {}
 

@@ -72,8 +72,9 @@ def folded(random, said, limit):
 @settings(max_examples=300)
 @pytest.mark.usefixtures("uncovered")
 def test_after_a_few_answers_the_next_prompt_is_known(seed, ratio):
-    """From the 13th answer on an estimate is off by less than two thirds, from the 25th by less
-    than a third; and of those in the middle of the range, from the 10th by less than a quarter."""
+    """S3-21: from the 13th answer on an estimate is off by less than two thirds, from the 25th by
+    less than a third; and of those in the middle of the range, from the 10th by less than a
+    quarter."""
     found = errors(seed, ratio, 32)
 
     assert max(found[12:]) < 0.67

@@ -9,6 +9,7 @@ from typing import Any
 from zlib import crc32
 
 from holdfast.errors import InvalidInput
+from holdfast.frozen import FrozenDict
 from holdfast.messages import Message, Result, Role
 
 TIMED_OUT = "[This response was interrupted due to a timeout]"
@@ -119,7 +120,7 @@ def calls_folded(counts: Mapping[str, int], latest: Sequence[str], before: Messa
         id=f"{before.id}:folded:{crc32(text.encode()):08x}",
         timestamp=before.timestamp,
         synthetic="folded",
-        extra={CALLS: {"counts": dict(counts), "latest": list(latest)}},
+        extra=FrozenDict({CALLS: {"counts": dict(counts), "latest": list(latest)}}),
     )
 
 

@@ -70,8 +70,9 @@ class WireProvider(Provider):
 
     def overflowed(self, error: ContextOverflow) -> None:
         """A prompt was too long: what is said of the window is true from now on."""
-        told = error.tokens_max
-        if told and told < self.context_limit:
+        told, found = error.tokens_max, error.tokens_found
+        is_passed = found is None or (told is not None and found > told)
+        if told and is_passed and told < self.context_limit:
             words = "%s says that it takes %d tokens, and not %d: from now on it is sent no more"
             _log.warning(words, self.name, told, self.context_limit)
             self._told_limit = told

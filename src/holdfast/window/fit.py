@@ -10,10 +10,10 @@ to:
    current turn, with their results (`evict.py`);
 2. the longest results of the current turn are cut, then those before it, then the first request.
 
-The margin of the estimate is part of what has to fit, as long as something can go for it: planned is
-with room to spare. When nothing more can go, the estimate itself decides, as it does for whoever
-sends the request: DoesNotFit names what does not fit as best known. A margin alone refuses nothing,
-or a model whose tokens are hard to estimate could not be talked to any more.
+The margin of the estimate has to fit too, as long as anything can go for it. When nothing more can,
+the estimate itself decides, as it does for whoever sends the request: DoesNotFit names what does
+not fit as best known. A margin alone refuses nothing, or a model whose tokens are hard to estimate
+could not be talked to any more.
 """
 
 from collections.abc import Callable, Iterator, Sequence
