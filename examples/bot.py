@@ -12,7 +12,8 @@ one on this machine. What is worth copying is `Bot`:
   of one chat are answered one after the other, in order, those of different chats at once.
 * A messenger delivers an update again when it is not sure that it arrived, after a crash for
   instance. With `once` it is asked once, and what was answered then is the answer now.
-* The bot may be killed at any time: what was said is on the disk before a model is asked.
+* The bot may be killed at any time. An update is confirmed when it is answered, and not before: one
+  that was being answered, or waited behind another of its chat, is delivered again to the next bot.
 """
 
 import argparse
@@ -32,6 +33,8 @@ SETTINGS = Settings(
     limits={"continuations": 0},  # an answer that is cut off there is long enough for a chat
 )
 
+POLL_S = 0.2  # between two looks for updates while some are being answered
+
 
 class Bot:
     """Answers the updates of a messenger."""
@@ -41,13 +44,23 @@ class Bot:
         self._sessions = sessions
 
     async def run(self) -> None:
-        """Ask for updates until there are none, and answer them as they come."""
+        """Ask for updates until there are none, and answer them as they come.
+
+        Asking from `offset` on tells the messenger that all before it are done with.
+        """
         offset = 0
+        taken: dict[int, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as answering:
             while updates := await self._messenger.get_updates(offset):
                 for update in updates:
-                    answering.create_task(self._take(update))
-                    offset = update["update_id"] + 1
+                    if update["update_id"] not in taken:
+                        task = answering.create_task(self._take(update))
+                        taken[update["update_id"]] = task
+                if open_ := [task for task in taken.values() if not task.done()]:
+                    await asyncio.wait(open_, timeout=POLL_S, return_when=asyncio.FIRST_COMPLETED)
+                while taken and taken[first := min(taken)].done():
+                    del taken[first]
+                    offset = first + 1
 
     async def _take(self, update: dict[str, Any]) -> None:
         chat, text = update["message"]["chat"]["id"], update["message"]["text"]
@@ -83,21 +96,29 @@ class Messenger:
 
     def __init__(self) -> None:
         self._updates: list[dict[str, Any]] = []
+        self._news = asyncio.Event()
+        self._listening = asyncio.create_task(self._listen())
 
     async def get_updates(self, offset: int) -> list[dict[str, Any]]:
         """The updates from `offset` on, as soon as there is one; none when the input has ended."""
-        while not (found := [each for each in self._updates if each["update_id"] >= offset]):
-            line = await asyncio.to_thread(sys.stdin.readline)
-            if not line:
-                return []
+        while True:
+            self._news.clear()
+            found = [each for each in self._updates if each["update_id"] >= offset]
+            if found or self._listening.done():
+                return found
+            await self._news.wait()
+
+    async def _listen(self) -> None:
+        while line := await asyncio.to_thread(sys.stdin.readline):
             chat, colon, text = line.partition(":")
             if colon and text.strip():
                 message = {"chat": {"id": chat.strip()}, "text": text.strip()}
                 update = {"update_id": len(self._updates) + 1, "message": message}
                 self._updates.append(update)
+                self._news.set()
             else:
                 print("say who speaks:  ada: Hello", file=sys.stderr, flush=True)
-        return found
+        asyncio.get_running_loop().call_soon(self._news.set)  # when this task is done
 
     def send_message(self, chat: str, text: str) -> None:
         print(f"{chat} < {' '.join(text.split())}", flush=True)  # a line for each

@@ -1,5 +1,6 @@
 """The program `holdfast` for tests: run as a user runs it, in a home of its own."""
 
+import io
 import json
 import os
 import subprocess
@@ -50,3 +51,29 @@ class Commands:
                 timeout=120,
             )
         )
+
+
+class Inside(Commands):
+    """The same without a process of its own, for details; its input is no terminal."""
+
+    def __init__(self, home: Path, monkeypatch: Any, capfd: Any) -> None:
+        super().__init__(home)
+        self._patch, self._capfd = monkeypatch, capfd
+        for name in os.environ:
+            if name not in self.environment:
+                monkeypatch.delenv(name)
+        for name, value in self.environment.items():
+            monkeypatch.setenv(name, value)
+
+    def __call__(self, *arguments: str, input: str = "", **environment: str) -> Ran:
+        from holdfast.cli import main
+
+        with self._patch.context() as patch:
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            patch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(input.encode())))
+            self._capfd.readouterr()
+            status = main(arguments)
+            sys.stdout.flush()
+            out, err = self._capfd.readouterr()
+        return Ran(subprocess.CompletedProcess(arguments, status, out, err))

@@ -670,6 +670,15 @@ class CaresForCase(NaiveTenant):
         return Page(tuple(h for h in page.items if query in str(h.stored.entry)), page.next)
 
 
+@breaks("test_a_damaged_message_hides_no_other")
+class SearchGivesDamage(NaiveTenant):
+    """What is damaged is given as if it were sound."""
+
+    async def search(self, query, **rest):
+        page = await super().search(query, **rest)
+        return page._replace(items=tuple(hit._replace(damage="") for hit in page.items))
+
+
 @breaks("test_everything_that_a_message_says_is_searched")
 class SearchesTextAlone(NaiveTenant):
     def said(self, entry):

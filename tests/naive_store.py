@@ -17,6 +17,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from holdfast import codec, ids, text
 from holdfast.entries import ENTRY_TYPES, Fold, UnknownEntry
 from holdfast.errors import (
@@ -593,7 +595,9 @@ class NaiveTenant(Tenant):
                     if row.seq in numbers and type(row.entry) is Message:
                         have = words.words(self.said(row.entry))
                         if all(is_there(word, prefix, have) for word, prefix in wanted):
-                            found = Found(each.record.id, each.record.key, row)
+                            bad = "it is damaged" if row.seq in each.damage else ""
+                            row = msgspec.structs.replace(row, entry=None) if bad else row
+                            found = Found(each.record.id, each.record.key, row, bad)
                             hits.append((numbers[row.seq], found))
         hits = sorted(hit for hit in hits if before is None or hit[0] < before)[::-1]
         items = tuple(found for _, found in hits[:limit])
@@ -705,7 +709,7 @@ class NaiveTenant(Tenant):
         session.lines[stored.branch].rows.append(row)
         session.seq = stored.seq
 
-    async def verify(self, id=None):
+    async def verify(self, id=None, *, on_progress=None):
         sessions = self.all_sessions() if id is None else [self.session(id)]
         problems = [
             Problem(s.record.key, "main" if seq else "", seq, "damaged")

@@ -42,7 +42,7 @@ VALUES = (
     "settings",
     "notes",
 )
-FACES = ("sync", "testing", "adapters", "formats", "telemetry", "cli", "web")
+FACES = ("sync", "testing", "adapters", "formats", "telemetry", "cli", "web", "__main__")
 LAYERS = (
     ("errors",),
     VALUES,
@@ -64,6 +64,8 @@ LAYERS = (
         "outline",
         "branching",
         "forking",
+        "archive",
+        "health",
         "child",
         "children",
         "subagent",
@@ -79,6 +81,8 @@ LAYER_OF = {unit: number for number, layer in enumerate(LAYERS) for unit in laye
 
 # In these layers even neighbours keep apart, or one could not be had without the other.
 APART = {LAYER_OF["stores"], LAYER_OF["sync"]}
+# `python -m holdfast` is the program, and `holdfast export` writes formats
+STARTS = {"__main__": {"cli"}, "cli": {"formats"}}
 
 # Which modules may import what is not in the standard library.
 THIRD_PARTY = {
@@ -103,6 +107,8 @@ THIRD_PARTY = {
     **{sdk: {"testing"} for sdk in ("anthropic", "openai", "google", "ollama", "httpx")},
     "xllamacpp": {"providers"},
     "nanobot": {"adapters"},  # where it is installed, it is given a store of ours
+    "click": {"cli"},
+    "prompt_toolkit": {"cli"},
 }
 
 # These run code that they find in data.
@@ -237,7 +243,8 @@ def _judge_ours(here, each):
         return None
     if LAYER_OF[there] > LAYER_OF[here]:
         return f"imports {each.target}, which is below {here}: imports point upwards only"
-    if LAYER_OF[there] == LAYER_OF[here] in APART and not each.typing:
+    is_started = there in STARTS.get(here, ())
+    if LAYER_OF[there] == LAYER_OF[here] in APART and not each.typing and not is_started:
         return f"imports {each.target}: {here} and {there} keep apart"
     return None
 

@@ -646,3 +646,11 @@ def test_an_unknown_kind_with_broken_characters_is_mended_and_can_be_stored(data
     assert codec.read_record(codec.record(entry)) == entry
     assert entry.raw == '{"v":1,"poem":"a\ufffd"}'.encode()
     assert mark.what == "mended"
+
+
+def test_a_receipt_without_usage_has_the_same_bytes_however_it_was_made():
+    """An empty usage that was read, or that a caller made, is written as none at all."""
+    made = Call(model="m", usage=Usage())
+
+    assert b"usage" not in codec.record(made)
+    assert codec.record(codec.read_record(codec.record(made))) == codec.record(made)

@@ -228,6 +228,46 @@ def test_a_killed_bot_answers_when_the_update_comes_again(tmp_path):
     assert said.count("Tell me a very long story about a whale.") == 1
 
 
+def test_the_bot_confirms_what_it_has_answered_and_nothing_else(tmp_path):
+    """What waits behind another message of its chat would be lost with the bot otherwise."""
+    names = runpy.run_path(str(EXAMPLES / "bot.py"))
+    gate = asyncio.Event()
+    texts = {1: "One?", 2: "Two?", 3: "Three?"}
+    asked, sent = [], []
+
+    class Recorded:
+        async def get_updates(self, offset):
+            asked.append((offset, len(sent)))
+            if len(asked) == 3:
+                gate.set()
+            message = {"chat": {"id": "ada"}}
+            return [
+                {"update_id": number, "message": message | {"text": text}}
+                for number, text in texts.items()
+                if number >= offset
+            ]
+
+        def send_message(self, _, text):
+            sent.append(text)
+
+        def send_typing(self, _):
+            pass
+
+    async def slow(_):
+        await gate.wait()
+        return "1"
+
+    async def scenario():
+        model = FakeProvider(slow, "2", "3")
+        async with holdfast.open(f"sqlite:{tmp_path}/bot.db", model=model) as sessions:
+            await names["Bot"](Recorded(), sessions).run()
+
+    asyncio.run(scenario())
+
+    assert sent == ["1", "2", "3"] and asked[-1][0] == 4
+    assert all(offset <= answered + 1 for offset, answered in asked)
+
+
 def test_an_answer_of_the_bot_can_be_stopped_and_a_chat_begun_anew(tmp_path):
     """/stop reaches the answer that is being written; what comes meanwhile waits its turn."""
     need_model()

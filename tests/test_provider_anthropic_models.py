@@ -75,12 +75,15 @@ def test_a_budget_leaves_room_for_an_answer(level):
     assert found.tokens_max - found.thinking["budget_tokens"] >= 6_000
 
 
-def test_a_budget_stays_below_what_the_caller_allows():
-    """ "`max_tokens` must be greater than `thinking.budget_tokens`." """
-    found = thought("claude-sonnet-4-5", "high", max_tokens=5_000)
+@pytest.mark.parametrize(
+    ("tokens_max", "budget"), [(40_000, 34_000), (5_000, 3_750), (1_100, 1_024), (1_025, 1_024)]
+)
+def test_a_budget_leaves_a_part_of_what_the_caller_allows(tokens_max, budget):
+    """ "`max_tokens` must be greater than `thinking.budget_tokens`": by enough to say something."""
+    found = thought("claude-sonnet-4-5", 35_000, max_tokens=tokens_max)
 
-    assert found.tokens_max == 5_000
-    assert found.thinking["budget_tokens"] == 4_999
+    assert found.tokens_max == tokens_max
+    assert found.thinking["budget_tokens"] == budget
 
 
 def test_nobody_thinks_where_there_is_no_room():

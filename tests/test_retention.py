@@ -117,3 +117,39 @@ async def test_something_that_is_no_policy_is_refused():
     async with holdfast.open("memory:") as sessions:
         with pytest.raises(InvalidInput, match="policy"):
             await sessions.retain({"count": 1})
+
+
+def test_children_are_part_of_their_session(url):
+    """They take no place of a conversation, stay with their parent, and go with it."""
+
+    @asynchronous
+    async def scenario():
+        async with holdfast.open(url) as sessions:
+            for key in ("a", "b", "c"):
+                session = await sessions.get_or_create(key)
+                await session.append(Message.user("?"))
+                scout = await session.child("scout")
+                await scout.session.child("scout's own")
+
+            said = await sessions.retain(Retention(count=2))
+
+            assert said.kept == 2 and {gone.key.split(":")[0] for gone in said.gone} == {"a"}
+            left = await sessions.list()
+            assert len(said.gone) == 3 and len(left.items) == 6
+
+    scenario()
+
+
+def test_children_that_are_asked_for_are_judged_themselves(url):
+    @asynchronous
+    async def scenario():
+        async with holdfast.open(url) as sessions:
+            session = await sessions.get_or_create("a")
+            for _ in range(3):
+                await session.child("scout")
+
+            said = await sessions.retain(Retention(count=1, agent="scout"))
+
+            assert (said.kept, len(said.gone)) == (1, 2)
+
+    scenario()

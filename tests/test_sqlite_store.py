@@ -12,7 +12,14 @@ import pytest
 
 import holdfast
 from holdfast.entries import Fold, Mark
-from holdfast.errors import Conflict, Corrupt, InvalidInput, SessionNotFound, StoreUnavailable
+from holdfast.errors import (
+    Conflict,
+    Corrupt,
+    InvalidInput,
+    SessionNotFound,
+    StoreClosed,
+    StoreUnavailable,
+)
 from holdfast.ids import now
 from holdfast.messages import Message
 from holdfast.stores import Record, open_store
@@ -443,7 +450,7 @@ def test_before_it_is_open_and_after_it_is_closed(tmp_path):
 
     async def main():
         store = open_store(f"sqlite:{tmp_path}/chats.db")
-        with pytest.raises(StoreUnavailable, match="not open yet"):
+        with pytest.raises(StoreClosed, match=r"not open yet.*async with"):
             await store.tenant().load("k")
         await store.open()
         await store.open()

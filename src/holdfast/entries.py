@@ -22,6 +22,8 @@ from holdfast.identity import NO_ID, NO_TIME, settle_identity
 from holdfast.messages import Message
 from holdfast.usage import Usage, amount
 
+NO_USAGE = Usage()
+
 
 class EntryValue(Value, frozen=True, kw_only=True):
     """What all entries share."""
@@ -78,7 +80,7 @@ class Call(EntryValue, frozen=True, kw_only=True):
 
     model: str
     about: str | None = None
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     stop: str | None = None
     latency_ms: int | None = None
     cost: Decimal | None = None
@@ -91,6 +93,8 @@ class Call(EntryValue, frozen=True, kw_only=True):
         self._settle_texts("model", optional=("about", "stop", "digest", "request_id"))
         if not isinstance(self.usage, Usage):
             raise InvalidInput("usage", f"is a Usage, not {type(self.usage).__name__}")
+        if self.usage == NO_USAGE:  # a default that is the very object is left out when written
+            self._set("usage", NO_USAGE)
         self._settle_counts(optional=("latency_ms",))
         if self.cost is not None:
             self._set("cost", amount("cost", self.cost))

@@ -11,6 +11,7 @@
     │   ├── OnceMismatch         use a new `once` key
     │   ├── StoreFull            free space; what was stored is safe
     │   ├── StoreUnavailable     try again when the cause is gone
+    │   │   └── StoreClosed      use it inside `async with`
     │   ├── Corrupt              verify; restore the named part
     │   ├── FormatTooNew         update holdfast
     │   ├── Unsupported          use a store that can
@@ -172,13 +173,24 @@ class StoreFull(StoreError):
 class StoreUnavailable(StoreError):
     """The store cannot be reached or used just now."""
 
+    _way_out = "try again when the cause is gone"
+
     def __init__(self, where: str, why: str = "") -> None:
         super().__init__(where, why)
         self.where = where
         self.why = why
 
     def __str__(self) -> str:
-        return f"{_at(self.where, self.why)}: try again when the cause is gone"
+        return f"{_at(self.where, self.why)}: {self._way_out}"
+
+
+class StoreClosed(StoreUnavailable):
+    """The store is not open, or not any more."""
+
+    _way_out = "use it inside `async with holdfast.open(...)`"
+
+    def __init__(self, where: str, why: str = "the store is closed") -> None:
+        super().__init__(where, why)
 
 
 class Corrupt(StoreError):

@@ -59,6 +59,12 @@ class FrozenDict(dict[str, Any]):
 
 
 EMPTY = FrozenDict()
+
+# The type of a field that takes any mapping, and freezes it. It is given back as FrozenDict.
+if TYPE_CHECKING:
+    JSONObject = Mapping[str, Any]
+else:
+    JSONObject = FrozenDict
 _new, _fill = dict.__new__, dict.__init__
 _FLAT = frozenset((str, bool, int, float, type(None)))
 _PLAIN: tuple[tuple[type, Callable[[Any], Any]], ...] = (
@@ -227,6 +233,10 @@ class Value(
             raise InvalidInput(name, f"is a list or tuple, not {type(value).__name__}")
         for index, item in enumerate(value):
             if not isinstance(item, kind):
-                raise InvalidInput(f"{name}[{index}]", f"is a {type(item).__name__}: not allowed")
+                kinds = kind if isinstance(kind, tuple) else (kind,)
+                known = ", ".join(each.__name__ for each in kinds)
+                raise InvalidInput(
+                    f"{name}[{index}]", f"is a {type(item).__name__}: here go {known}"
+                )
         if type(value) is not tuple:
             self._set(name, tuple(value))

@@ -9,7 +9,16 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 from weakref import WeakValueDictionary
 
-from holdfast.errors import Busy, DuplicateSession, InvalidInput, SessionExpired, SessionNotFound
+from holdfast import archive as archives
+from holdfast.archive import Archive, Restored, Told
+from holdfast.errors import (
+    Busy,
+    Corrupt,
+    DuplicateSession,
+    InvalidInput,
+    SessionExpired,
+    SessionNotFound,
+)
 from holdfast.frozen import freeze
 from holdfast.inputs import budget_of, named_settings, policy_of
 from holdfast.keys import check_key
@@ -24,7 +33,7 @@ from holdfast.steps.orders import Redact
 from holdfast.stores import copying, open_store
 from holdfast.stores.base import Store
 from holdfast.stores.copying import Choice, Copied
-from holdfast.stores.values import Expired, Found, Page, Record, Summary
+from holdfast.stores.values import Expired, Found, Page, Record, Summary, Verified
 from holdfast.sweeping import EVERY, Sweeping, sweep
 from holdfast.tools import Tool
 from holdfast.window.budget import Budget
@@ -55,6 +64,16 @@ class SessionManager:
         self._workshop.changed_size = self._live.weigh
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._sweeping = Sweeping(self._tenant, expire_every, self.memory)
+
+    @property
+    def store(self) -> Store:
+        """Where they are."""
+        return self._store
+
+    def places(self) -> tuple[str, ...]:
+        """Where what is said may be, in words: what an erase goes through."""
+        found = self._store.places()
+        return found if self.memory is None else (*found, *self.memory.leaving.where())
 
     @property
     def memory(self) -> Memory | None:
@@ -171,13 +190,20 @@ class SessionManager:
     # Taking away
 
     async def delete(self, key: str) -> bool:
-        """Remove a session, expired or not; False if there is none. A turn that runs here ends."""
+        """Remove a session, expired or not; False if there is none. A turn that runs here ends.
+
+        One whose record is damaged goes too, unless a memory may have something of it.
+        """
         self._end_turn(key)
         async with self._lock(check_key(key)):
             try:
                 record = await self._tenant.load(key, even_expired=True)
             except SessionNotFound:
                 return False
+            except Corrupt:
+                if self.memory is not None or (id := await self._damaged(key)) is None:
+                    raise
+                return await self._tenant.delete(id)
             finally:
                 self._live.invalidate(key)
             async with (
@@ -249,6 +275,44 @@ class SessionManager:
         """Write a copy of the whole store, all tenants, as it is at one moment, to a new place."""
         await self._store.backup(path, on_progress=on_progress)
 
+    async def verify(
+        self, key: str | None = None, *, on_progress: Callable[[int], object] | None = None
+    ) -> Verified:
+        """Hold what is stored of a session, or of all, against its digests; tell what is wrong.
+
+        `on_progress` hears how many sessions have been gone over.
+        """
+        if key is None:
+            return await self._tenant.verify(on_progress=on_progress)
+        return await self._tenant.verify((await self._tenant.load(key, even_expired=True)).id)
+
+    async def export(self, key: str, *, on_progress: Told | None = None) -> Archive:
+        """A session whole, expired or not, as it is at one moment: see `holdfast.formats`.
+
+        `on_progress` hears how many of its entries have been read.
+        """
+        record = await self._tenant.load(key, even_expired=True)
+        return await archives.take(self._tenant, record.id, on_progress=on_progress)
+
+    async def restore(
+        self,
+        archive: Archive,
+        *,
+        key: str | None = None,
+        dry_run: bool = False,
+        on_progress: Told | None = None,
+    ) -> Restored:
+        """Make the session of an archive, with its ids and times, under its key or another one.
+
+        One that is there already is found to be so, and an archive of it that is newer adds what is
+        new. What has gone its own way here is DuplicateSession, and stays as it is.
+        """
+        restored = await archives.put(
+            self._tenant, archive, key=key, dry_run=dry_run, on_progress=on_progress
+        )
+        self._live.invalidate(restored.key)
+        return restored
+
     async def close(self) -> None:
         """Finish what was asked for: turns that run, models that were opened here, the store."""
         try:
@@ -259,6 +323,17 @@ class SessionManager:
             await self._store.close()
 
     # Inside
+
+    async def _damaged(self, key: str) -> str | None:
+        """The id of a session whose record cannot be read: the list tells it."""
+        page: Page[Summary] = await self._tenant.list()
+        while True:
+            for each in page.items:
+                if each.key == key and each.damage and each.id:
+                    return each.id
+            if page.next is None:
+                return None
+            page = await self._tenant.list(page=page.next)
 
     async def _doomed(self, key: str) -> Record | None:
         """One that has expired and is about to be replaced: what memory has of it is to go too."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict, Unpack
 import msgspec
 
 from holdfast.errors import InvalidInput
-from holdfast.frozen import EMPTY, FrozenDict, Value
+from holdfast.frozen import EMPTY, FrozenDict, JSONObject, Value
 from holdfast.identity import NO_ID, NO_TIME, settle_identity
 from holdfast.parts import PART_TYPES, KnownPart, Part, Text
 
@@ -83,7 +83,7 @@ class ToolCall(Value, frozen=True, kw_only=True):
     output: str | None = None
     is_error: bool = False
     signature: str | None = None
-    extra: FrozenDict = EMPTY
+    extra: JSONObject = EMPTY
 
     def _settle(self) -> None:
         self._settle_texts("id", "name", "arguments", optional=("output", "signature"))
@@ -148,7 +148,7 @@ class Message(_Said, frozen=True, kw_only=True):
     prefix: str | None = None
     stop: str | None = None
     synthetic: str | None = None
-    extra: FrozenDict = EMPTY
+    extra: JSONObject = EMPTY
 
     @classmethod
     def system(cls, content: ContentInput, **fields: Unpack[_Fields]) -> "Message":
@@ -185,7 +185,7 @@ class Message(_Said, frozen=True, kw_only=True):
             content,  # type: ignore[arg-type]
             tool_call_id=tool_call_id,
             is_error=is_error,
-            **fields,  # type: ignore[arg-type]
+            **fields,
         )
 
     @property

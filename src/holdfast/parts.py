@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import InvalidInput
-from holdfast.frozen import EMPTY, FrozenDict, Value, decode_hook, freeze
+from holdfast.frozen import EMPTY, FrozenDict, JSONObject, Value, decode_hook, freeze
 
 
 class PartValue(Value, frozen=True, tag_field="type"):
@@ -29,7 +29,7 @@ class Text(PartValue, frozen=True, tag="text"):
     """Words."""
 
     text: str
-    extra: FrozenDict = EMPTY
+    extra: JSONObject = EMPTY
 
     def _settle(self) -> None:
         self._settle_texts("text")
@@ -46,7 +46,7 @@ class Media(PartValue, frozen=True, kw_only=True):
     url: str | None = None
     blob: str | None = None
     media_type: str | None = None
-    extra: FrozenDict = EMPTY
+    extra: JSONObject = EMPTY
 
     def _settle(self) -> None:
         data: object = self.data
@@ -88,7 +88,7 @@ class Thinking(PartValue, frozen=True, tag="thinking"):
     text: str
     signature: str | None = None
     redacted: bool = False
-    extra: FrozenDict = EMPTY
+    extra: JSONObject = EMPTY
 
     def _settle(self) -> None:
         self._settle_texts("text", optional=("signature",))

@@ -4,9 +4,11 @@ A file of ours is a regular file of mode 0600. A name that leads elsewhere (a sy
 FIFO, a device) is refused, because who can put one there could make us write to any file.
 """
 
+import errno
 import os
 import re
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 from holdfast import text
@@ -103,19 +105,45 @@ def replace(path: Path, data: bytes) -> None:
 
     For one writer at a time. What a writer that was cut off left beside it is taken away.
     """
+    write(path, [data])
+
+
+def write(path: Path, pieces: Iterable[bytes], *, is_new: bool = False) -> int:
+    """The same with what comes in pieces; how many bytes they were.
+
+    What goes wrong with the pieces leaves everything as it was. With `is_new`, FileExistsError if
+    there is a file of that name by then.
+    """
     beside = path.with_name(f"{path.name}.tmp")
     beside.unlink(missing_ok=True)
     fd = open_regular(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         with os.fdopen(fd, "wb") as file:
-            file.write(data)
+            for piece in pieces:
+                file.write(piece)
             file.flush()
             os.fsync(fd)
+            size = file.tell()
+        if is_new:
+            _name_new(beside, path)
         os.replace(beside, path)
+        beside.unlink(missing_ok=True)  # a rename of one file to its other name does nothing
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+    return size
+
+
+def _name_new(beside: Path, path: Path) -> None:
+    """Take the name; FileExistsError if something has it, which a rename would not notice."""
+    try:
+        os.link(beside, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links: looking is the best there is
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
 
 
 def sync_folder(folder: Path) -> None:

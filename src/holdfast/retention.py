@@ -3,15 +3,20 @@
 A run looks at every session once, the last written to first, and decides by what it sees then. What
 is written to before its turn comes to be deleted stays, and so does what a turn runs on: whoever
 uses a session never loses it to tidying up.
+
+The children of a session are part of it: they are not counted as sessions, they are weighed with
+it, and they go when it goes.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
 from holdfast import ids
+from holdfast.child import OF
 from holdfast.errors import Busy, Conflict, InvalidInput, SessionNotFound, StoreError
-from holdfast.frozen import EMPTY, FrozenDict, Value
+from holdfast.frozen import EMPTY, JSONObject, Value
 from holdfast.memory import Memory
 from holdfast.stores.base import Tenant
 from holdfast.stores.values import Record, Summary, check_ttl
@@ -35,7 +40,7 @@ class Retention(Value, frozen=True, kw_only=True):
     bytes: int | None = None
     keep: int = 0
     agent: str | None = None
-    metadata: FrozenDict = EMPTY
+    metadata: JSONObject = EMPTY
 
     def _settle(self) -> None:
         check_ttl(self.age, "age")
@@ -81,10 +86,14 @@ async def retain(
     """Delete what the policy does not keep, also from a memory; with `dry_run`, only tell."""
     if not isinstance(policy, Retention):
         raise InvalidInput("policy", f"is a Retention, not {type(policy).__name__}")
-    run = _Run(tenant, policy, dry_run, on_gone or _tell_nobody, memory)
     # All of it is listed first: deleting while paging would hide some of what follows.
-    for summary in [each async for each in _sessions(tenant, policy)]:
-        await run.look_at(summary)
+    listed = [each async for each in _sessions(tenant, policy)]
+    families = _families(listed)
+    run = _Run(tenant, policy, dry_run, on_gone or _tell_nobody, memory, families)
+    children = {child.id for family in families.values() for child in family}
+    for summary in listed:
+        if summary.id not in children:
+            await run.look_at(summary)
     return Retained(run.kept, tuple(run.gone), tuple(run.spared), tuple(run.failed), dry_run)
 
 
@@ -98,12 +107,14 @@ class _Run:
         dry_run: bool,
         on_gone: Callable[[Gone], object],
         memory: Memory | None,
+        families: Mapping[str, Sequence[Summary]],
     ) -> None:
         self._tenant = tenant
         self._policy = policy
         self._dry_run = dry_run
         self._on_gone = on_gone
         self._memory = memory
+        self._families = families
         self._now = ids.now()
         self._bytes = 0
         self.kept = 0
@@ -119,6 +130,8 @@ class _Run:
             why = await self._why(summary)
             if why:
                 await self._delete(summary, why)
+                for child in self._families.get(summary.id, ()):
+                    await self._take_along(child, summary)
                 return
         except SessionNotFound:
             return  # somebody else was first
@@ -128,6 +141,17 @@ class _Run:
             self.failed.append((summary.key, str(error)))
             return
         self.kept += 1
+
+    async def _take_along(self, child: Summary, parent: Summary) -> None:
+        """A child goes with its parent, unless it is used on its own."""
+        try:
+            await self._delete(child, f"it is a child of {parent.key}")
+        except SessionNotFound:
+            return
+        except (Busy, Conflict):
+            self.spared.append(child.key)
+        except StoreError as error:
+            self.failed.append((child.key, str(error)))
 
     async def _why(self, summary: Summary) -> str:
         """Why a session is not kept; nothing if it is."""
@@ -149,7 +173,8 @@ class _Run:
         """Add up what is kept, if the policy asks for that."""
         if self._policy.bytes is None:
             return 0
-        size = await self._tenant.size(summary.id)
+        family = (summary, *self._families.get(summary.id, ()))
+        size = sum([await self._tenant.size(each.id) for each in family])
         self._bytes += size
         return size
 
@@ -171,6 +196,20 @@ class _Run:
 
 def _is_as_listed(record: Record, summary: Summary) -> bool:
     return (record.id, record.updated_at) == (summary.id, summary.updated_at)
+
+
+def _families(listed: Sequence[Summary]) -> dict[str, list[Summary]]:
+    """The children of each session, and theirs, as far as both are listed."""
+    by_id = {each.id: each for each in listed if not each.damage}
+    families: dict[str, list[Summary]] = defaultdict(list)
+    for each in by_id.values():
+        first, seen = each, {each.id}
+        while (parent := by_id.get(str(first.metadata.get(OF)))) and parent.id not in seen:
+            first = parent
+            seen.add(parent.id)
+        if first is not each:
+            families[first.id].append(each)
+    return families
 
 
 async def _sessions(tenant: Tenant, policy: Retention) -> AsyncIterator[Summary]:

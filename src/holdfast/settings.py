@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.errors import InvalidInput
-from holdfast.frozen import EMPTY, FrozenDict, Value, thaw
+from holdfast.frozen import EMPTY, JSONObject, Value, thaw
 
 
 class Settings(Value, frozen=True, kw_only=True):
@@ -25,9 +25,9 @@ class Settings(Value, frozen=True, kw_only=True):
     thinking: str | int | None = None
     temperature: float | None = None
     max_tokens: int | None = None
-    budget: FrozenDict = EMPTY
-    limits: FrozenDict = EMPTY
-    extra: FrozenDict = EMPTY
+    budget: JSONObject = EMPTY
+    limits: JSONObject = EMPTY
+    extra: JSONObject = EMPTY
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Settings":
@@ -39,7 +39,7 @@ class Settings(Value, frozen=True, kw_only=True):
         other = {name: value for name, value in values.items() if name not in own}
         if twice := other.keys() & settings.extra.keys():
             raise InvalidInput(min(twice), "stands both in extra and beside it")
-        return settings.replace(extra=other | settings.extra)
+        return settings.replace(extra={**other, **settings.extra})
 
     @property
     def values(self) -> dict[str, Any]:

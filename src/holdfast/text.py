@@ -6,7 +6,12 @@ InvalidInput, and in text from a model, a tool or a file it becomes U+FFFD, coun
 reader can leave a mark. NUL and every other character are kept.
 """
 
+import unicodedata
+
 from holdfast.errors import InvalidInput
+
+# Letters of several scripts, and pictures of several characters, are joined with these two.
+_JOINERS = "\u200c\u200d"
 
 
 def check(text: str, what: str) -> None:
@@ -45,3 +50,26 @@ def decode(data: bytes) -> tuple[str, int]:
     except UnicodeDecodeError:
         mended = data.decode(errors="replace")
         return mended, mended.count("\ufffd") - data.count("\ufffd".encode())
+
+
+def safe(text: str, *, keep: str = "\n\t") -> str:
+    """The text, with what could steer a terminal, or turn the writing, shown as what it is."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        c
+        if c.isprintable() or c in keep or c in _JOINERS or unicodedata.category(c) == "Zs"
+        else _shown(c)
+        for c in text
+    )
+
+
+def _shown(c: str) -> str:
+    code = ord(c)
+    return (
+        f"\\x{code:02x}"
+        if code < 0x100
+        else f"\\u{code:04x}"
+        if code < 0x10000
+        else f"\\U{code:08x}"
+    )

@@ -80,7 +80,9 @@ assert_type(usage.total, int | None)
 prices = Prices(input=Decimal(3), output=Decimal(15))
 assert_type(usage.cost(prices), Decimal | None)
 
-settings = Settings(model="vendor:model", thinking="high", temperature=0.2)
+settings = Settings(
+    model="vendor:model", thinking="high", temperature=0.2, limits={"rounds": 3}, extra={"a": 1}
+)
 assert_type(settings.thinking, str | int | None)
 assert_type(Settings.of({"model": "vendor:model"}), Settings)
 

@@ -332,7 +332,7 @@ class Session:
         if kind in (TOOL_RESPONSE, FUNCTION):
             call = self._call(tool_name, tool_id)
             return Said.tool(content, call.id, name=call.name, extra=extra)
-        return Said(Role(ROLES[kind]), content, extra=extra)  # type: ignore[arg-type]
+        return Said(Role(ROLES[kind]), content, extra=extra)
 
     def _last_reply(self) -> str | None:
         said = self.session.messages

@@ -57,7 +57,7 @@ class App:
 
         `options` go to `holdfast.open`.
         """
-        import holdfast
+        from holdfast.manager import open as open_sessions
 
         if create and self.is_default_store:
             config.data_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ class App:
             options["create"] = False
         # A command is over before anything could expire in the background.
         options = {"tenant": self.tenant, "expire_every": None} | options
-        async with holdfast.open(self.store_url, **options) as sessions:
+        async with open_sessions(self.store_url, **options) as sessions:
             yield sessions
 
 

@@ -10,6 +10,10 @@ import click
 from holdfast.cli.app import App
 
 
+class PipeClosed(Exception):
+    """Whoever read our output went away."""
+
+
 def command(name: str, **attributes: Any) -> Callable[[Callable[..., Any]], click.Command]:
     """Make a command of a function, which is given an `App` first; it may be a coroutine function.
 
@@ -20,14 +24,20 @@ def command(name: str, **attributes: Any) -> Callable[[Callable[..., Any]], clic
         @wraps(function)
         @click.pass_context
         def run(context: click.Context, /, **arguments: Any) -> Any:
-            result = function(App(**context.ensure_object(dict)), **arguments)
-            if inspect.iscoroutine(result):
-                import asyncio  # not for --help
+            try:
+                result = function(App(**context.ensure_object(dict)), **arguments)
+                if inspect.iscoroutine(result):
+                    import asyncio  # not for --help
 
-                result = asyncio.run(result)
+                    result = asyncio.run(result)
+            except BrokenPipeError as error:  # click would end the process, with status 1
+                raise PipeClosed from error
             return result
 
         made: click.Command = click.command(name, **attributes)(common_options(run))  # type: ignore[no-untyped-call]
+        for parameter in made.params:
+            if (parameter.metavar or "").strip("[].…").startswith("REF"):
+                parameter._custom_shell_complete = _keys
         made.params.sort(key=lambda parameter: not parameter.expose_value)  # its own come first
         return made
 
@@ -59,6 +69,12 @@ def common_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _common(*names: str, **attributes: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return click.option(*names, expose_value=False, callback=_remember, **attributes)
+
+
+def _keys(context: click.Context, _: click.Parameter, incomplete: str) -> Any:
+    from holdfast.cli.completing import keys
+
+    return keys(context, incomplete)
 
 
 def _remember(context: click.Context, parameter: click.Parameter, value: Any) -> None:

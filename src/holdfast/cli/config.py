@@ -11,6 +11,7 @@ them in one place.
 
 import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -83,6 +84,12 @@ def setting(name: str, given: str | None = None) -> tuple[str, str]:
     if value := read_config().get(name, ""):
         return value, str(config_path())
     return ("", "")
+
+
+def shown(value: str) -> str:
+    """A setting without the password that a store's URL may hold."""
+    value = re.sub(r"(?<=//)([^/@:]*):[^@]*@", r"\1:***@", value)
+    return re.sub(r"([?&]password=)[^&]*", r"\1***", value)
 
 
 def check_name(name: str) -> None:

@@ -79,8 +79,9 @@ def words_of(error: BaseException) -> str:
 
 def report(error: BaseException, *, is_debug: bool = False) -> int:
     """Say on stderr what went wrong; the exit status."""
-    from holdfast.cli.screen import safe
+    from holdfast.cli.screen import end_line, safe
 
+    end_line()
     status = status_of(error)
     if is_debug:
         traceback.print_exception(error)

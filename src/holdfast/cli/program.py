@@ -1,13 +1,18 @@
 """The commands of the program, and how it ends."""
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
 
 from holdfast.cli import failures
-from holdfast.cli.command import common_options
+from holdfast.cli.command import PipeClosed, common_options
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 # Each command with what its line in the list says, in the order in which people need them. Its
 # module is `commands/NAME.py`, imported when it is called, and has it under the name `command`.
@@ -56,6 +61,16 @@ class Program(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list["CompletionItem"]:
+        from click.shell_completion import CompletionItem
+
+        named = [
+            CompletionItem(name, help=meaning)  # from the table: nothing is imported
+            for name, meaning in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return named + click.Command.shell_complete(self, ctx, incomplete)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -95,10 +110,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # letters that the terminal cannot show are no error
             stream.reconfigure(errors="backslashreplace")
+    if "_HOLDFAST_COMPLETE" in os.environ:
+        from holdfast.cli.completing import quietly
+
+        return quietly(lambda: program.main(given, prog_name="holdfast", standalone_mode=False))
     try:
         result = program.main(given, prog_name="holdfast", standalone_mode=False)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except (BrokenPipeError, PipeClosed):
         return _pipe_closed()
     except BaseException as error:  # the end of the program: said in words, and by a number
         if isinstance(error, SystemExit):
@@ -109,7 +128,5 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _pipe_closed() -> int:
     """Whoever read our output has enough; nothing more can be said, at the end of Python either."""
-    import os
-
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return failures.CLOSED_PIPE

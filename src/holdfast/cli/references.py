@@ -24,11 +24,11 @@ async def find_key(sessions: "SessionManager", reference: str) -> str:
     """The key of the conversation that is meant, or Failure."""
     if latest := _LATEST.match(reference):
         return await _latest(sessions, int(latest[1] or 0))
-    from holdfast.errors import InvalidInput, SessionExpired, SessionNotFound
+    from holdfast.errors import Corrupt, InvalidInput, SessionExpired, SessionNotFound
 
     try:
         return (await sessions.get(reference)).key
-    except SessionExpired:
+    except (Corrupt, SessionExpired):  # it is there, whatever can be done with it
         return reference
     except (SessionNotFound, InvalidInput):
         return await _beginning(sessions, reference)

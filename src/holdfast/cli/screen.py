@@ -12,6 +12,8 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TextIO
 
+from holdfast.text import safe as safe
+
 _STYLES = {
     "bold": "1",
     "dim": "2",
@@ -23,20 +25,6 @@ _STYLES = {
     "magenta": "35",
     "cyan": "36",
 }
-# Letters of several scripts, and pictures of several characters, are joined with these two.
-_JOINERS = "\u200c\u200d"
-
-
-def safe(text: str, *, keep: str = "\n\t") -> str:
-    """The text, with what could steer a terminal shown as what it is."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        c
-        if c.isprintable() or c in keep or c in _JOINERS or unicodedata.category(c) == "Zs"
-        else _shown(c)
-        for c in text
-    )
 
 
 def one_line(text: str, width: int) -> str:
@@ -65,6 +53,21 @@ def cut(text: str, width: int) -> str:
     return "".join(kept).rstrip() + "…"
 
 
+_open_line: set[TextIO] = set()  # stderr, while a line of progress stands there
+
+
+def end_line() -> None:
+    """End the line of progress, if there is one, before anything else is said on stderr."""
+    if _open_line:
+        _open_line.clear()
+        print(file=sys.stderr, flush=True)
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """So many of something: 1 message, 2,000 messages."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
 class Screen:
     """Where a command prints: data to stdout, everything else to stderr."""
 
@@ -91,6 +94,7 @@ class Screen:
 
     def note(self, text: str, *styles: str) -> None:
         """To stderr, for people."""
+        end_line()
         print(self.styled(text, *(styles or ("dim",)), on=sys.stderr), file=sys.stderr, flush=True)
 
     def json(self, value: Any) -> None:
@@ -123,11 +127,14 @@ class Screen:
             nonlocal shown
             part = f"{done / unit:,.0f}" + (f" of {total / unit:,.0f}" if total else "")
             text = f"{what}: {part}{' ' + name if name else ''}"
-            is_last = total is not None and done >= total
-            if text != shown or is_last:
-                blank = " " * max(0, len(shown) - len(text))
-                print(f"\r{text}{blank}", end="\n" if is_last else "", file=sys.stderr, flush=True)
-                shown = text
+            if text == shown:
+                return
+            blank = " " * max(0, len(shown) - len(text))
+            print(f"\r{text}{blank}", end="", file=sys.stderr, flush=True)
+            _open_line.add(sys.stderr)
+            if total is not None and done >= total:
+                end_line()
+            shown = text
 
         return tell
 
@@ -139,17 +146,6 @@ class Screen:
         if os.environ.get("FORCE_COLOR"):
             return True
         return _is_terminal(stream) and os.environ.get("TERM") != "dumb"
-
-
-def _shown(c: str) -> str:
-    code = ord(c)
-    return (
-        f"\\x{code:02x}"
-        if code < 0x100
-        else f"\\u{code:04x}"
-        if code < 0x10000
-        else f"\\U{code:08x}"
-    )
 
 
 def _columns(c: str) -> int:

@@ -162,7 +162,7 @@ def call_of(raw: FrozenDict) -> ToolCall:
     if raw.get("type", "function") != "function":
         rest = rest | {"type": raw["type"]}
     fields["arguments"] = arguments_of(fields.get("arguments"))
-    return ToolCall(**({"id": "", "name": ""} | fields), extra=rest)  # type: ignore[arg-type]
+    return ToolCall(**({"id": "", "name": ""} | fields), extra=rest)
 
 
 def own_call_of(raw: FrozenDict) -> ToolCall:

@@ -171,7 +171,7 @@ def _read_call(raw: FrozenDict) -> ToolCall:
         name=raw.get("name") or "",
         arguments=foreign.arguments_of(text if is_same else args),
         signature=raw.get("signature"),
-        extra=extra,  # type: ignore[arg-type]
+        extra=extra,
     )
 
 
@@ -186,7 +186,7 @@ def _read_result(raw: FrozenDict) -> ToolCall:
         output=result if is_text else dumps(result),
         is_error=bool(raw.get("is_error")),
         signature=raw.get("signature"),
-        extra=extra if is_text else extra | {_IS_JSON: True},  # type: ignore[arg-type]
+        extra=extra if is_text else extra | {_IS_JSON: True},
     )
 
 

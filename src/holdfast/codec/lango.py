@@ -158,5 +158,5 @@ def _call(raw: FrozenDict) -> ToolCall:
         arguments=foreign.arguments_of(raw.get("input")),
         output=raw.get("output"),
         signature=raw.get("thoughtSignature") or None,
-        extra=extra,  # type: ignore[arg-type]
+        extra=extra,
     )

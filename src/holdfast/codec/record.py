@@ -34,7 +34,7 @@ import msgspec
 from holdfast import strict
 from holdfast.codec import foreign
 from holdfast.codec.writing import dumps
-from holdfast.entries import RECORD_VERSION, Call, Entry, Fold, Mark, UnknownEntry
+from holdfast.entries import NO_USAGE, RECORD_VERSION, Call, Entry, Fold, Mark, UnknownEntry
 from holdfast.errors import Corrupt, FormatTooNew, InvalidInput, TooLarge
 from holdfast.frozen import EMPTY, FrozenDict, decode_hook
 from holdfast.identity import NO_ID, NO_TIME, has_identity
@@ -78,6 +78,8 @@ def record(entry: Entry) -> bytes:
     if type(entry) is Fold:
         return _encode(_Record(1, fold=entry))
     if type(entry) is Call:
+        if entry.usage == NO_USAGE:  # one that was read from a row may have another
+            entry = msgspec.structs.replace(entry, usage=NO_USAGE)
         return _encode(_Record(1, call=entry))
     assert type(entry) is Mark
     return _encode(_Record(1, mark=entry))
@@ -134,9 +136,19 @@ def read_foreign_record(data: bytes | str, limits: Limits = LIMITS) -> tuple[Ent
     return foreign.with_marks(*_read_slowly(data, deeper, "a record"))
 
 
+def entry_of(raw: FrozenDict, where: str = "a record") -> Entry:
+    """The entry in a record from elsewhere that was parsed already, by `holdfast.strict`."""
+    return _entry_of(raw, None, where)
+
+
 def _read_slowly(data: bytes | str, limits: Limits, where: str) -> tuple[Entry, int]:
     value, mended = strict.parse(data, limits, where)
-    raw = foreign.object_of(value, where)
+    # The very bytes, unless they had to be mended: what is kept can be read again.
+    kept = data if isinstance(data, bytes) and not mended else None
+    return _entry_of(foreign.object_of(value, where), kept, where), mended
+
+
+def _entry_of(raw: FrozenDict, kept: bytes | None, where: str) -> Entry:
     version = raw.get("v")
     if type(version) is not int or version < 1:
         raise InvalidInput(where, "has no version: it is not a record")
@@ -146,10 +158,8 @@ def _read_slowly(data: bytes | str, limits: Limits, where: str) -> tuple[Entry, 
         raise InvalidInput(where, "holds one entry beside its version")
     kind = next(name for name in raw if name != "v")
     if kind not in _READERS:
-        # The very bytes, unless they had to be mended: what is kept can be read again.
-        kept = data if isinstance(data, bytes) and not mended else dumps(raw).encode()
-        return UnknownEntry(kind=kind, raw=kept), mended
-    return _READERS[kind](foreign.object_of(raw[kind], kind)), mended
+        return UnknownEntry(kind=kind, raw=dumps(raw).encode() if kept is None else kept)
+    return _READERS[kind](foreign.object_of(raw[kind], kind))
 
 
 def _message(raw: FrozenDict) -> Message:

@@ -112,7 +112,9 @@ def _budgeted(budget: int, settings: Settings, output_tokens_max: int | None) ->
     budget = max(budget, BUDGET_MIN)
     default = max(TOKENS_MAX_THINKING, budget + ANSWER_MIN)
     tokens_max = _limit(settings, default, output_tokens_max)
-    budget = min(budget, tokens_max - 1)
+    for_answer = min(ANSWER_MIN, tokens_max // 4)
+    room = max(tokens_max - for_answer, BUDGET_MIN)
+    budget = min(budget, room, tokens_max - 1)
     if budget < BUDGET_MIN:
         return Thought(tokens_max=tokens_max)
     return Thought({"type": "enabled", "budget_tokens": budget}, None, tokens_max)

@@ -117,7 +117,7 @@ def made(data: str, media_type: str | None, **extra: object) -> Media:
     content = base64.b64decode(filled, validate=True)
     family = (media_type or "").partition("/")[0]
     kind = {"image": Image, "audio": Audio}.get(family, File)
-    return kind(data=content, media_type=media_type, extra=extra)  # type: ignore[arg-type]
+    return kind(data=content, media_type=media_type, extra=extra)
 
 
 _FROM_URL_SAFE = str.maketrans("-_", "+/")

@@ -280,7 +280,8 @@ class Tenant(ABC):
 
         Whole words count; case, width and accents do not. Chinese, Japanese and Korean are found
         by any run of characters. A query without a word finds nothing, and no sign in it is an
-        operator. Everything appended before the call is searched.
+        operator. Everything appended before the call is searched. A message that is damaged is told
+        as such, without its content, and hides no other.
         """
 
     @abstractmethod
@@ -324,10 +325,12 @@ class Tenant(ABC):
         """
 
     @abstractmethod
-    async def verify(self, id: str | None = None) -> Verified:
+    async def verify(
+        self, id: str | None = None, *, on_progress: Callable[[int], object] | None = None
+    ) -> Verified:
         """Go over a session, or all of this tenant's, and report whatever is not what was written.
 
-        Never raises for what it finds.
+        Never raises for what it finds. `on_progress` hears how many sessions it has gone over.
         """
 
 

@@ -180,7 +180,9 @@ class Front(Tenant):
             if done.marked + done.deleted < EXPIRE_MAX:
                 return Expired(marked, deleted, done.stopped)
 
-    async def verify(self, id: str | None = None) -> Verified:
+    async def verify(
+        self, id: str | None = None, *, on_progress: Callable[[int], object] | None = None
+    ) -> Verified:
         if id is not None:
             _id(id)
             entries, wrong = await self._read(lambda shelf: self._verify_one(shelf, id), rows=10**6)
@@ -192,6 +194,8 @@ class Front(Tenant):
             listed = await self.list(page=page, limit=self._limits.page)
             for each in listed.items:
                 sessions += 1
+                if on_progress is not None:
+                    on_progress(sessions)
                 try:
                     found = await self.verify(each.id or _NOBODY)
                 except SessionNotFound:

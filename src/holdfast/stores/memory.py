@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
-from holdfast.errors import StoreUnavailable, Unsupported
+from holdfast.errors import StoreClosed, Unsupported
 from holdfast.stores import words
 from holdfast.stores.base import Store
 from holdfast.stores.bell import Bell
@@ -191,7 +191,7 @@ class MemoryStore(Store):
 
     async def open(self) -> None:
         if self._is_closed:
-            raise StoreUnavailable("memory:", "the store is closed")
+            raise StoreClosed("memory")
         self._shelf = self._shelf or MemoryShelf()
 
     async def backup(
@@ -210,5 +210,5 @@ class MemoryStore(Store):
         """The rows, while the store is open."""
         if self._shelf is None:
             why = "the store is closed" if self._is_closed else "the store is not open yet"
-            raise StoreUnavailable("memory:", why)
+            raise StoreClosed("memory", why)
         return self._shelf

@@ -7,7 +7,7 @@ cleared in the source behind our back is found on the way, and removed from the 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 from msgspec.structs import astuple, replace
@@ -44,9 +44,21 @@ class Differs(Exception):
         super().__init__(what, branch, seq)
         self.what, self.branch, self.seq = what, branch, seq
 
+    def __str__(self) -> str:
+        place = f"branch {self.branch!r}, entry {self.seq}: " if self.seq else ""
+        return place + self.what
+
     def problem(self, key: str) -> Problem:
         """The finding as it is reported."""
         return Problem(key, self.branch, self.seq, self.what)
+
+
+class Source(Protocol):
+    """What sessions are brought from: the tenant of a store, or what answers like one."""
+
+    async def export(self, id: str, after: int = 0, limit: int = 1_000) -> Part: ...
+
+    async def names(self, id: str, after: str = "", limit: int = 1_000) -> tuple[Named, ...]: ...
 
 
 class _Again(Exception):
@@ -61,7 +73,7 @@ class Replica:
     """
 
     def __init__(
-        self, source: Tenant, target: Tenant, id: str, told: Callable[[int], None] = lambda _: None
+        self, source: Source, target: Tenant, id: str, told: Callable[[int], None] = lambda _: None
     ) -> None:
         self._source, self._target, self._id, self._told = source, target, id, told
         self._seq: int | None = None  # of the target; None: it is not there

@@ -289,6 +289,19 @@ class Restore(OfSession[int]):
         return msgspec.structs.replace(document, copied=copied)
 
 
+def check_whole(part: Part) -> None:
+    """InvalidInput unless this one part is a whole session, which `restore` would take."""
+    if not part.record.branches or part.record.branches[0].parent is not None:
+        raise InvalidInput("a part", "has no first branch")
+    part.record.branch_named(part.record.branch)
+    root = part.record.branches[0]
+    line = Line(0, root.name, None, root.fork, 0, root.fork, 0, b"")
+    plan = _Plan(part, {root.name: line}, root.fork, lambda _: None)
+    for stored in part.entries:
+        plan.add(stored, packed_erased(stored.kind))
+    plan.end(part, is_whole=True)
+
+
 def packed_erased(kind: str) -> Packed:
     """An entry that says nothing, to be put where one was erased."""
     return (kind, b"", b"", None, _NOTHING)

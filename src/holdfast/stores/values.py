@@ -181,11 +181,12 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
 
 
 class Found(NamedTuple):
-    """A message that a search found, and where."""
+    """A message that a search found, and where; `damage` says why it cannot be read, if so."""
 
     session_id: str
     key: str
     stored: Stored
+    damage: str = ""
 
 
 class Page(NamedTuple, Generic[_Item]):

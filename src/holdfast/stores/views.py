@@ -426,10 +426,17 @@ def found(
     """One page of what a search finds."""
     session = None if id is None else head_of(shelf, tenant, id).number
     hits = shelf.search(tenant, query, session, before, limit + 1)
-    items = tuple(
-        Found(head.id, head.key, checked(shelf, head, row)) for _, head, row in hits[:limit]
-    )
+    items = tuple(_hit(shelf, head, row) for _, head, row in hits[:limit])
     return Page(items, f"s{hits[limit - 1][0]}" if len(hits) > limit else None)
+
+
+def _hit(shelf: Shelf, head: Head, row: Row) -> Found:
+    """One message that was found. One that cannot be read hides no other."""
+    try:
+        return Found(head.id, head.key, checked(shelf, head, row))
+    except Corrupt as error:
+        nothing = Stored(row.seq, max(row.position, 0), "", row.kind, None)
+        return Found(head.id, head.key, nothing, str(error))
 
 
 # Damage
@@ -463,6 +470,8 @@ def _problem(shelf: Shelf, head: Head, row: Row, position: int, link: bytes) -> 
     try:
         checked(shelf, head, row)
         whole = None if row.payload is None else payload(shelf, head, row)
+    except Corrupt as error:
+        return error.why  # where it is, whoever asks knows
     except StoreError as error:
         return str(error)
     return next((why for _, why in chain.broken(link, [row._replace(payload=whole)])), "")

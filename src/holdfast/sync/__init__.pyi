@@ -10,6 +10,9 @@ from datetime import timedelta
 from holdfast import branching
 from holdfast import forking
 from holdfast import outline
+from holdfast.archive import Archive
+from holdfast.archive import Restored
+from holdfast.archive import Told
 from holdfast.cancel import CancelToken
 from holdfast.child import Summarize
 from holdfast.consolidation.desk import Desk
@@ -83,6 +86,15 @@ class SessionManager:
         ...
 
     @property
+    def store(self) -> Store:
+        """Where they are."""
+        ...
+
+    def places(self) -> tuple[str, ...]:
+        """Where what is said may be, in words: what an erase goes through."""
+        ...
+
+    @property
     def memory(self) -> Memory | None:
         """What was given to `open`."""
         ...
@@ -122,7 +134,10 @@ class SessionManager:
         ...
 
     def delete(self, key: str) -> bool:
-        """Remove a session, expired or not; False if there is none. A turn that runs here ends."""
+        """Remove a session, expired or not; False if there is none. A turn that runs here ends.
+
+        One whose record is damaged goes too, unless a memory may have something of it.
+        """
         ...
 
     def erase(self, key: str) -> Erased:
@@ -153,6 +168,28 @@ class SessionManager:
 
     def backup(self, path: str | Path, *, on_progress: Callable[[float], object] | None=None) -> None:
         """Write a copy of the whole store, all tenants, as it is at one moment, to a new place."""
+        ...
+
+    def verify(self, key: str | None=None, *, on_progress: Callable[[int], object] | None=None) -> Verified:
+        """Hold what is stored of a session, or of all, against its digests; tell what is wrong.
+
+        `on_progress` hears how many sessions have been gone over.
+        """
+        ...
+
+    def export(self, key: str, *, on_progress: Told | None=None) -> Archive:
+        """A session whole, expired or not, as it is at one moment: see `holdfast.formats`.
+
+        `on_progress` hears how many of its entries have been read.
+        """
+        ...
+
+    def restore(self, archive: Archive, *, key: str | None=None, dry_run: bool=False, on_progress: Told | None=None) -> Restored:
+        """Make the session of an archive, with its ids and times, under its key or another one.
+
+        One that is there already is found to be so, and an archive of it that is newer adds what is
+        new. What has gone its own way here is DuplicateSession, and stays as it is.
+        """
         ...
 
     def close(self) -> None:
@@ -790,10 +827,10 @@ class Tenant:
         """
         ...
 
-    def verify(self, id: str | None=None) -> Verified:
+    def verify(self, id: str | None=None, *, on_progress: Callable[[int], object] | None=None) -> Verified:
         """Go over a session, or all of this tenant's, and report whatever is not what was written.
 
-        Never raises for what it finds.
+        Never raises for what it finds. `on_progress` hears how many sessions it has gone over.
         """
         ...
 

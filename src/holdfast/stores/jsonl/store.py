@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from holdfast import private_files
-from holdfast.errors import InvalidInput, StoreError, StoreUnavailable
+from holdfast.errors import InvalidInput, StoreClosed, StoreError, StoreUnavailable
 from holdfast.stores.base import Store
 from holdfast.stores.bell import Bell
 from holdfast.stores.disk_errors import translate
@@ -83,7 +83,7 @@ class JsonlStore(Store):
         if self._state == "open":
             return
         if self._state == "closed":
-            raise StoreUnavailable(self._place.where, "the store is closed")
+            raise StoreClosed(self._place.where)
         await asyncio.to_thread(self._open)
         self._bind()
         _stores.add(self)
@@ -131,7 +131,7 @@ class JsonlStore(Store):
     def _check(self) -> None:
         """That the store is open, in this process, and in the loop that it belongs to."""
         if self._state != "open":
-            raise StoreUnavailable(self._place.where, f"the store is {self._state}")
+            raise StoreClosed(self._place.where, f"the store is {self._state}")
         if self._pid != os.getpid():
             self._bind()
         elif asyncio.get_running_loop() is not self._loop:
@@ -269,8 +269,10 @@ class JsonlTenant(Front):
     async def _changed(self) -> None:
         await self._store.news()
 
-    async def verify(self, id: str | None = None) -> Verified:
-        found = await super().verify(id)
+    async def verify(
+        self, id: str | None = None, *, on_progress: Callable[[int], object] | None = None
+    ) -> Verified:
+        found = await super().verify(id, on_progress=on_progress)
         kept = await self._read(lambda _: self._store.set_aside(self.name))
         if id is not None or not kept:
             return found

@@ -58,6 +58,7 @@ _REFUSED = {
     pg.InvalidPasswordError: "it refuses the password",
     pg.InvalidAuthorizationSpecificationError: "it refuses the user",
     pg.InvalidCatalogNameError: "there is no such database",
+    pg.UndefinedObjectError: "it does not know a parameter of the URL",
     pg.InsufficientPrivilegeError: "the role may not do that: it has to own the schema holdfast",
 }
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar
 
 from asyncpg.pgproto.pgproto import UUID
 
-from holdfast.errors import HoldfastError, InvalidInput, StoreUnavailable, Unsupported
+from holdfast.errors import HoldfastError, InvalidInput, StoreClosed, StoreUnavailable, Unsupported
 from holdfast.stores.base import Store
 from holdfast.stores.bell import Bell
 from holdfast.stores.front import Front
@@ -104,7 +104,7 @@ class PostgreSQLStore(Store):
         if self._state == "open":
             return
         if self._state == "closed":
-            raise StoreUnavailable(self._server.where, "the store is closed")
+            raise StoreClosed(self._server.where)
         self._bind()
         try:
             with translated(self._server.where):
@@ -153,7 +153,7 @@ class PostgreSQLStore(Store):
     def _check(self) -> None:
         """That the store is open, in this process, and in the loop that it belongs to."""
         if self._state != "open":
-            raise StoreUnavailable(self._server.where, f"the store is {self._state}")
+            raise StoreClosed(self._server.where, f"the store is {self._state}")
         if self._pid != os.getpid():
             self._after_fork()
         elif asyncio.get_running_loop() is not self._loop:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from holdfast.errors import StoreError, StoreUnavailable
+from holdfast.errors import StoreClosed, StoreError
 from holdfast.stores.sqlite.errors import is_fatal
 from holdfast.stores.sqlite.file import SQLiteFile
 
@@ -61,7 +61,7 @@ class Pool:
             while not (self._is_closed or self._free or self._out < self._limit):
                 self._changed.wait()
             if self._is_closed:
-                raise StoreUnavailable(self._file.where, "the store is closed")
+                raise StoreClosed(self._file.where)
             self._out += 1
             if self._free:
                 return self._free.pop()

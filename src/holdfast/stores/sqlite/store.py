@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.errors import InvalidInput, StoreError, StoreUnavailable
+from holdfast.errors import InvalidInput, StoreClosed, StoreError, StoreUnavailable
 from holdfast.private_files import absolute
 from holdfast.stores.base import Store
 from holdfast.stores.bell import Bell
@@ -29,6 +29,7 @@ from holdfast.stores.sqlite.commits import Commits, translated, typed
 from holdfast.stores.sqlite.file import Durability, SQLiteFile
 from holdfast.stores.sqlite.formats import FORMAT
 from holdfast.stores.sqlite.pool import Pool
+from holdfast.stores.sqlite.settings import settings
 from holdfast.stores.sqlite.shelf import SQLiteShelf
 from holdfast.stores.values import (
     LIMITS,
@@ -91,7 +92,7 @@ class SQLiteStore(Store):
         if self._state == "open":
             return
         if self._state == "closed":
-            raise StoreUnavailable(self._file.where, "the store is closed")
+            raise StoreClosed(self._file.where)
         try:
             await asyncio.to_thread(self._open)
         except BaseException:
@@ -140,7 +141,7 @@ class SQLiteStore(Store):
     def _check(self) -> None:
         """That the store is open, in this process, and in the loop that it belongs to."""
         if self._state != "open":
-            raise StoreUnavailable(self._file.where, f"the store is {self._state}")
+            raise StoreClosed(self._file.where, f"the store is {self._state}")
         if self._pid != os.getpid():
             self._bind()
         elif asyncio.get_running_loop() is not self._loop:
@@ -149,6 +150,11 @@ class SQLiteStore(Store):
     def problems(self) -> list[str]:
         with self._reading.lend() as db:
             return self._file.problems(db)
+
+    def look(self) -> dict[str, object]:
+        """The settings of a connection, as SQLite tells them now."""
+        with self._reading.lend() as db:
+            return settings(db)
 
     def places(self) -> tuple[str, ...]:
         return tuple(str(path) for path in self._file.files())
@@ -294,8 +300,10 @@ class SQLiteTenant(Front):
         await self._store.index_all()
         return await super().search(query, session=session, limit=limit, page=page)
 
-    async def verify(self, id: str | None = None) -> Verified:
-        found = await super().verify(id)
+    async def verify(
+        self, id: str | None = None, *, on_progress: Callable[[int], object] | None = None
+    ) -> Verified:
+        found = await super().verify(id, on_progress=on_progress)
         if id is not None:
             return found
         damage = [Problem("", "", 0, each) for each in await self._store.damage()]

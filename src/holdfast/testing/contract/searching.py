@@ -36,6 +36,22 @@ class Searching(Contract):
         assert await t.search("pear") == Page((Found(record.id, record.key, rows[1]),))
         assert (await t.search("plum")).items == ()
 
+    @on_store("search")
+    async def test_a_damaged_message_hides_no_other(self, place: Place) -> None:
+        """It is told as damaged, or not found; it is never given as if it were sound."""
+        t = place.tenant
+        damaged = await session(t, *(f"a whale {number}" for number in range(10)))
+        sound = await session(t, "a whale elsewhere", key="chat:2")
+        assert len((await t.search("whale")).items) == 11
+        await place.contract.damage(place.store, damaged.id, 6)
+
+        hits = (await t.search("whale")).items
+
+        told = {(hit.session_id, hit.stored.seq) for hit in hits if not hit.damage}
+        left = {(damaged.id, seq) for seq in range(1, 11) if seq != 6}
+        assert told == left | {(sound.id, 1)}
+        assert all(hit.stored.entry is None and hit.stored.seq == 6 for hit in hits if hit.damage)
+
     @on_tenant("search")
     async def test_every_word_must_be_there(self, t: Tenant) -> None:
         """In one message, in any order, as often as you like."""
