@@ -212,6 +212,22 @@ async def test_a_conversation_goes_on_whatever_a_model_makes_of_its_tokens(url, 
         assert window.used == pytest.approx(model.real, rel=0.15)
 
 
+@pytest.mark.parametrize("ratio", [0.3, 2.5])
+@asynchronous
+async def test_what_a_model_makes_of_its_tokens_is_known_in_another_process(file_url, ratio):
+    """S3-17: from the receipts that are loaded, although most of the log is passed over."""
+    model = Otherwise(ratio, *[answer] * 130, context=8_000, output=500)
+    async with talking(file_url, model=model) as (session, _):
+        await talk(session, 120)
+        assert len(await folds(session)) > 1
+    again = Otherwise(ratio, answer, context=8_000, output=500)
+    async with talking(file_url, model=again) as (session, _):
+        await session.send("Well?")
+
+        assert session.ledger.scale(model.name) == pytest.approx(ratio, rel=0.2)
+        assert session.window().used == pytest.approx(again.real, rel=0.15)
+
+
 @asynchronous
 async def test_a_model_that_was_estimated_low_is_asked_again_for_less(url):
     """Five tokens for each that is counted, and refused is what is longer: nothing is left out

@@ -806,14 +806,27 @@ def test_a_ledger_can_be_made_again_from_the_log():
     for number in range(4):
         answer = reply(50)
         window = {"counted": 1_000 * (number + 1), "tools": 100, "by": "words"}
+        changed = 5_000 if number == 2 else None  # a fold had gone before
+        window |= {} if changed is None else {"changed": changed}
         usage = Usage(1_300 * (number + 1), 60)
-        ledger.report(MODEL, window["counted"], usage, tools=100, answer=answer, count=words)
+        told = {"tools": 100, "changed": changed}
+        ledger.report(MODEL, window["counted"], usage, answer=answer, count=words, **told)
         call = Call(model=MODEL, about=answer.id, usage=usage, window=window)
         entries += [Message.user("hi"), answer, call, Mark(what="noted")]
     again = Ledger("words")
     again.replay(entries, words)
 
     assert again.values == ledger.values
+
+
+def test_calls_that_are_passed_over_leave_no_wrong_difference():
+    """S3-17: the report before them is not what the next one goes on from."""
+    ledger = taught(1.0)
+    ledger.skip()
+    ledger.report(MODEL, 2_000, Usage(2_000, 0))
+
+    assert ledger.scale(MODEL) == pytest.approx(1.0)
+    assert ledger.estimate(MODEL, 2_000).reported == 2_000
 
 
 @pytest.mark.parametrize(

@@ -393,7 +393,11 @@ class Conversation:
         self._has_learned = True
         self.ledger = Ledger(by=family)
         counter = self.ledger.counter(family, count)
+        passed_over = [gap.last for gap in reversed(self.gaps)]
         for row in self.rows:
+            while passed_over and row.seq > passed_over[-1]:
+                passed_over.pop()
+                self.ledger.skip()
             if row.entry is None:
                 continue
             if _starts_turn(row):

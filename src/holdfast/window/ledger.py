@@ -269,6 +269,11 @@ class Ledger:
         self._turn = TurnUsage()
         self._last = None
 
+    def skip(self) -> None:
+        """Calls stand here that are not replayed: the last report says nothing of the next one."""
+        for known in self._known.values():
+            known.forget()
+
     def clear(self) -> None:
         """The conversation is gone: its counts, turns and reports.
 
@@ -276,8 +281,7 @@ class Ledger:
         """
         for counts in self._counts.values():
             counts.clear()  # in place: a counter that was given out goes on counting
-        for known in self._known.values():
-            known.forget()
+        self.skip()
         self._reported.clear()
         self.revert(0)
 
