@@ -62,6 +62,15 @@ def test_three_surprises_have_to_come_in_a_row():
     assert after(surprise, surprise, surprise).text > 1.02
 
 
+def test_a_few_words_between_surprises_tell_neither_way():
+    """A short answer after each long result: the frame is most of it, and tells no ratio."""
+    learned = after(*[(4_000, 0, 1_600), (8, 0, 37)] * 5)
+    still = after(*[(8, 0, 37)] * 40)
+
+    assert learned.text < 0.9
+    assert still.text < 1.2
+
+
 def test_texts_alone_tell_texts_from_tools():
     """Together they were as expected; if texts have more, the tools must have had less."""
     both = after((1_000, 1_000, 2_000))

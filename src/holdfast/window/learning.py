@@ -89,10 +89,10 @@ class Learned:
     def _is_believed(self, text: float, tools: float, tokens: float, doubt: float) -> bool:
         expected = self.tokens(text, tools)
         low, high = sorted((expected * _BELIEVED[0], expected * _BELIEVED[1]))
-        if low <= tokens <= high:
-            self._refused = 0
-            return True
-        if abs(tokens - expected) <= _SMALL + doubt:  # which tells neither way
+        is_usual = low <= tokens <= high
+        if is_usual or abs(tokens - expected) <= _SMALL + doubt:
+            if is_usual or not _is_short(text, tools):  # which tells neither way
+                self._refused = 0
             return True
         self._refused += 1
         return self._refused > _REFUSED_MAX
@@ -110,8 +110,8 @@ class Learned:
         self.tools = _within(self.tools + to_tools * step, _RANGE)
         # Whoever is surprised is less sure than before, so that a second answer counts for more;
         # but a few words with a long frame around them say nothing about ratios.
-        is_short = abs(text) + abs(tools) <= _SMALL
-        again = 1.0 if is_short else _within(abs(surprise) / most, (1.0, _UNSURE_MAX)) ** 2
+        again = _within(abs(surprise) / most, (1.0, _UNSURE_MAX)) ** 2
+        again = 1.0 if _is_short(text, tools) else again
         self._text_doubt = (self._text_doubt - to_text * to_text / spread) * again
         self._tools_doubt = (self._tools_doubt - to_tools * to_tools / spread) * again
         self._shared_doubt = (self._shared_doubt - to_text * to_tools / spread) * again
@@ -146,6 +146,11 @@ class Learned:
         if self._text_doubt <= 0 or self._tools_doubt <= 0:
             raise InvalidInput("learned.doubts", "are more than 0")
         return self
+
+
+def _is_short(text: float, tools: float) -> bool:
+    """Whether there is no more of it than of what is around a message."""
+    return abs(text) + abs(tools) <= _NOISE_TOKENS
 
 
 def _within(ratio: float, bounds: tuple[float, float]) -> float:
