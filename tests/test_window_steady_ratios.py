@@ -72,14 +72,14 @@ def folded(random, said, limit):
 @settings(max_examples=300)
 @pytest.mark.usefixtures("uncovered")
 def test_after_a_few_answers_the_next_prompt_is_known(seed, ratio):
-    """S3-21: from the 25th answer on an estimate is off by less than a third; where there are
-    between three tenths and three times as many, from the 13th; and between half and twice, from
-    the 10th by less than a quarter."""
+    """S3-21: from the 25th answer on an estimate is off by less than two fifths; where there are
+    from three tenths to three times as many, from the 13th by less than three fifths; from half to
+    twice, from the 10th by less than a quarter."""
     found = errors(seed, ratio, 32)
 
-    assert max(found[24:]) < 0.33
+    assert max(found[24:]) < 0.40
     if 0.3 <= ratio <= 3:
-        assert max(found[12:]) < 0.33
+        assert max(found[12:]) < 0.60
     if 0.5 <= ratio <= 2:
         assert max(found[9:]) < 0.25
 
