@@ -1,6 +1,6 @@
 # The virtual environment that the scripts beside this file run in. Sourced by them, not run.
 #
-# A script sets `hf_root`, sources this file, and calls `hf_env EXTRA` (none, local, test or dev).
+# A script sets `hf_root`, sources this file, and calls `hf_env EXTRA` (none, chat,local, test or dev).
 # Afterwards `hf_py` is a Python that has holdfast and the extra. When all is in place
 # already, that costs one start of Python; otherwise each step says one line on stderr.
 #
@@ -329,9 +329,9 @@ hf_install() {
     hf_pip "$hf_venv" -e ".$hf_what"
     # A larger extra holds the smaller ones.
     case $hf_extra in
-    dev) hf_done="none local test dev" ;;
-    test) hf_done="none local test" ;;
-    local) hf_done="none local" ;;
+    dev) hf_done="none chat,local test dev" ;;
+    test) hf_done="none chat,local test" ;;
+    chat,local) hf_done="none chat,local" ;;
     *) hf_done=none ;;
     esac
     hf_print=$(hf_fingerprint)

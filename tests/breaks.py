@@ -48,8 +48,8 @@ BREAKS = {
     ),
     "S0-6": Break(
         f"{SRC}/messages.py",
-        "    synthetic: str | None = None\n    extra: FrozenDict = EMPTY",
-        "    synthetic: str | None = None\n    tint: str = ''\n    extra: FrozenDict = EMPTY",
+        "    synthetic: str | None = None\n    extra: JSONObject = EMPTY",
+        "    synthetic: str | None = None\n    tint: str = ''\n    extra: JSONObject = EMPTY",
         "a message has a field that nobody designed",
     ),
     "S0-7": Break(

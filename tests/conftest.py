@@ -189,3 +189,33 @@ def reason_of(report):
     """Why a test was skipped, without pytest's own word for it."""
     text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
     return text.removeprefix("Skipped: ") or "no reason given"
+
+
+@pytest.fixture(scope="session")
+def home_of_conversations(tmp_path_factory):
+    """A home of the program, with the conversations of `cli_conversations`; it is only read."""
+    import asyncio
+
+    from cli_conversations import conversations
+
+    home = tmp_path_factory.mktemp("home")
+    (home / "data").mkdir()
+    asyncio.run(conversations(f"sqlite:{home / 'data' / 'holdfast.db'}"))
+    return home
+
+
+@pytest.fixture
+def run(home_of_conversations, monkeypatch, capsys):
+    """Runs a command in this process: its status, what it printed, and what it said beside that."""
+    from holdfast.cli import main
+
+    monkeypatch.setenv("HOLDFAST_HOME", str(home_of_conversations))
+    for name in ("HOLDFAST_STORE", "HOLDFAST_MODEL", "HOLDFAST_TENANT", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*arguments):
+        status = main(list(arguments))
+        printed = capsys.readouterr()
+        return status, printed.out, printed.err
+
+    return run

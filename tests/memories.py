@@ -4,12 +4,13 @@ import json
 import os
 import tempfile
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 import holdfast
-from holdfast import Message, ToolCall
+from holdfast import Message, ToolCall, ids
 from holdfast.memory import Memory
 from holdfast.testing import FakeProvider
 
@@ -23,6 +24,12 @@ def fast_folder():
     is_there = IN_MEMORY.is_dir() and os.access(IN_MEMORY, os.W_OK)
     with tempfile.TemporaryDirectory(dir=IN_MEMORY if is_there else None) as folder:
         yield Path(folder)
+
+
+def later(by):
+    """The clock, so much later, and standing still."""
+    end = (ids.now_us() + by // timedelta(microseconds=1)) * 1_000
+    return ids.using(ids.IdSource(clock_ns=lambda: end))
 
 
 def saves(entry="[2026-02-01 12:00] They met.", memory="- Ada lives in Turin.\n", **more):

@@ -5,6 +5,7 @@
     {"do": "messages", "key"}        what it has of a session
     {"do": "new", "key"}             clear it, save
     {"do": "list"}                   the keys of its sessions
+    {"do": "memory"}                 what it tells a model of its long-term memory
 
 Only what every version has is used; but for a store of ours, which a current one takes:
 
@@ -92,6 +93,11 @@ class Driver:
         return [
             [each["key"], each["title"], each["preview"]] for each in self.manager.list_sessions()
         ]
+
+    def do_memory(self, _):
+        from nanobot.agent.memory import MemoryStore
+
+        return MemoryStore(self.workspace).get_memory_context()
 
     def do_list(self, _):
         return [each["key"] for each in self.manager.list_sessions()]

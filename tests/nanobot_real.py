@@ -18,8 +18,10 @@ from holdfast import Message, ToolCall
 from holdfast.adapters import nanobot as face
 from holdfast.entries import Call, Mark
 from holdfast.errors import SessionNotFound
+from holdfast.memory import Memory
 from holdfast.stores import open_store
 from holdfast.stores.values import Record
+from memories import Keeper
 from sessions_for_tests import asynchronous
 
 VERSIONS = {"0.1.4.post2": "plain", "0.3.5": "base64url"}
@@ -346,3 +348,32 @@ def test_the_face_gives_a_model_what_nanobot_gives_it(nanobot, tmp_path, most):
 
     with face.SessionManager(tmp_path / "workspace", data=tmp_path / "data") as sessions:
         assert sessions.get_or_create(KEY).get_history(most) == theirs
+
+
+def test_the_memory_of_a_workspace_is_gone_on_with_and_nanobot_reads_it(nanobot, tmp_path):
+    """S4-47: MEMORY.md and HISTORY.md in their places, and the counter in line 1. What was there is
+    kept, and told to a model here; what was learned here is told to a model there."""
+    folder = tmp_path / "workspace" / "memory"
+    folder.mkdir(exist_ok=True)
+    (folder / "MEMORY.md").write_text("- The user is Ada.\n")
+    (folder / "HISTORY.md").write_text("[2026-01-01 10:00] They met.\n\n")
+    for number in range(4):
+        nanobot.ask("say", key=KEY, role=["user", "assistant"][number % 2], content=f"m{number}")
+
+    keeper = Keeper()
+    memory = Memory(tmp_path / "workspace", keeper, window=4, scope="workspace")
+    given = {"data": tmp_path / "data", "memory": memory}
+    with face.SessionManager(tmp_path / "workspace", **given) as sessions:
+        assert "Ada" in sessions.get_memory_context(KEY)
+        session = sessions.get_or_create(KEY)
+        session.add_message("user", "m4")
+        sessions.save(session)
+
+    known = "- The user is Ada.\n- fact m0\n- fact m1\n- fact m2\n"
+    assert (folder / "MEMORY.md").read_text() == known
+    history = (folder / "HISTORY.md").read_text()
+    assert history == "[2026-01-01 10:00] They met.\n\n[2026-02-01 12:00] m0 m1 m2\n\n"
+    (line, *_) = files_of(nanobot)[0].read_text().splitlines()
+    assert json.loads(line)["last_consolidated"] == 3
+    nanobot.ask("start")
+    assert nanobot.ask("memory").strip() == f"## Long-term Memory\n{known}".strip()

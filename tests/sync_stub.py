@@ -21,6 +21,7 @@ CLASSES = {  # where they are, a class behind its base, whose names it is given 
     "Session": ["session:Session"],
     "Subagent": ["child:Child", "subagent:Subagent"],
     "Stream": ["streams:Stream"],
+    "Peek": ["peek:Peek"],
     "Memory": ["memory:Memory"],
     "Store": ["stores.base:Store"],
     "Tenant": ["stores.base:Tenant"],
@@ -33,7 +34,7 @@ RENAMED["aclose"] = "close"
 ITERATORS = {"AsyncIterator", "AsyncGenerator"}
 # A model may be passed as either.
 GIVEN = {"Model": "str | Provider | AsyncProvider", "Provider": "Provider | AsyncProvider"}
-GIVEN["Talk"] = "Session"  # what a memory has to do with of one
+GIVEN["Talk"] = GIVEN["Whose"] = "Session"  # what a memory has to do with of one
 HEADER = '"""Made by tests/sync_stub.py of the asynchronous classes. Do not edit."""'
 
 

@@ -10,8 +10,11 @@ import pytest
 from holdfast import Message
 from holdfast.adapters import nanobot
 from holdfast.errors import InvalidInput, Overloaded, SessionNotFound, StoreUnavailable, Unsupported
+from holdfast.memory import Memory
+from memories import Keeper
 from nanobot_rules import Private
 from nanobot_rules import Session as Theirs
+from sessions_for_tests import until
 
 KEY = "telegram:12345678"
 
@@ -361,18 +364,11 @@ def test_a_workspace_or_a_url_is_needed(url, tmp_path):
 # /new
 
 
-class Memory:
-    """Remembers what it was given, or fails."""
-
-    def __init__(self, error=None):
-        self.error = error
-        self.texts = None
-
-    async def start_anew(self, session):
-        self.texts = [message.text for message in session.messages]
-        if self.error is not None:
-            raise self.error
-        await session.clear()
+def remembering(opened, url, folder, *answers, window=100):
+    """A manager with a memory in nanobot's own place: (sessions, the model that keeps)."""
+    keeper = Keeper(*answers)
+    memory = Memory(folder, keeper, window, scope="workspace")
+    return opened(nanobot.SessionManager, url=url, memory=memory), keeper
 
 
 def test_new_without_a_memory_says_so_and_clears(sessions, caplog):
@@ -389,20 +385,21 @@ def test_new_without_a_memory_says_so_and_clears(sessions, caplog):
     assert sessions.get_or_create(KEY) is not session
 
 
-def test_new_gives_everything_to_the_memory_first(sessions):
+def test_new_gives_everything_to_the_memory_first(opened, url, tmp_path):
     """S4-44: also what was not saved yet."""
-    sessions.sessions.memory = memory = Memory()
+    sessions, _ = remembering(opened, url, tmp_path)
     talk(sessions, ("a", "b")).add_message("user", "c")
 
     assert sessions.new(KEY) == "New session started."
 
-    assert memory.texts == ["a", "b", "c"]
+    assert (tmp_path / "memory" / "MEMORY.md").read_text() == "- fact a\n- fact b\n- fact c\n"
+    assert sessions.get_memory_context(KEY).startswith("## Long-term Memory\n- fact a\n")
     assert sessions.get_or_create(KEY).messages == []
 
 
-def test_new_that_fails_keeps_everything(sessions):
+def test_new_that_fails_keeps_everything(opened, url, tmp_path):
     """S4-44: the reply is nanobot's, and nothing was cleared."""
-    sessions.sessions.memory = Memory(Overloaded())
+    sessions, _ = remembering(opened, url, tmp_path, Overloaded())
     session = talk(sessions, ("a", "b"))
 
     reply = sessions.new(KEY)
@@ -410,6 +407,38 @@ def test_new_that_fails_keeps_everything(sessions):
     assert reply == "Memory archival failed, session not cleared. Please try again."
     assert sessions.get_or_create(KEY) is session
     assert texts(session) == stored(sessions) == ["a", "b"]
+    assert sessions.get_memory_context(KEY) == ""
+
+
+def test_what_is_saved_is_summarised_in_the_background(opened, url, tmp_path):
+    """S4-39: behind the save; who has the session is told at the next one how far that has come."""
+    for process in range(3):
+        sessions, keeper = remembering(opened, url, tmp_path, window=4)
+        session = talk(sessions, (f"a{process}", f"b{process}"))
+        assert session.last_consolidated == max(process - 1, 0) * 2
+        sessions.close()
+        assert len(keeper.requests) == min(process, 1)
+
+    facts = "- fact a0\n- fact b0\n- fact a1\n- fact b1\n"
+    assert (tmp_path / "memory" / "MEMORY.md").read_text() == facts
+    assert opened(nanobot.SessionManager, url=url).get_or_create(KEY).last_consolidated == 4
+
+
+def test_who_has_a_session_is_told_at_its_next_save_how_far_it_is_summarised(opened, url, tmp_path):
+    """S4-38: the list itself is not touched behind its back."""
+    sessions, _ = remembering(opened, url, tmp_path, window=2)
+    session = talk(sessions, ("a", "b"))
+    memory = sessions.sessions.memory
+    sessions._store.loop.run(until(lambda: not memory._running))
+    assert session.last_consolidated == 0
+
+    talk(sessions, ("c", "d"))
+    assert session.last_consolidated == 1
+    session.last_consolidated = 4  # nanobot's own word counts
+    sessions.save(session)
+
+    assert opened(nanobot.SessionManager, url=url).get_or_create(KEY).last_consolidated == 4
+    assert session.last_consolidated == 4
 
 
 def test_who_still_has_the_session_goes_on_with_the_new_one(sessions):

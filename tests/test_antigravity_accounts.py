@@ -433,6 +433,16 @@ def test_a_refused_token_is_replaced_once(path):
     assert error.status == 401 and (questions, refreshes) == (5, 3)
 
 
+def test_a_refused_token_is_replaced_once_for_each_account(tmp_path):
+    """S2-102: the account whose turn it is next may have a token that is not taken, too."""
+    path = write(tmp_path / "accounts.json", with_token("ada", 3600), with_token("bob", 3600))
+    google = Google(limited(), HELLO)
+
+    assert answered(google, path).text == "Hello."
+
+    assert google.turns == [None, "ada", None, "bob"] and len(google.of("token")) == 2
+
+
 @pytest.mark.parametrize(
     ("answer", "kind", "said"),
     [
@@ -713,16 +723,16 @@ BAD = {
     "no JSON": ("{", "cannot be read"),
     "twice": ('{"accounts": [], "accounts": []}', "twice"),
     "a list": ("[]", '{"accounts": [...]}'),
-    "no accounts": ("{}", 'a list "accounts"'),
+    "no accounts": ("{}", 'no list "accounts"'),
     "none": ('{"accounts": []}', '"active"'),
-    "a number": ('{"accounts": [5]}', "an object for each account"),
+    "a number": ('{"accounts": [5]}', "is no object"),
     "no name": ('{"accounts": [{"refresh_token": "a"}]}', '"name"'),
     "one name": (
         '{"accounts": [{"name": "a", "refresh_token": "a"}, {"name": "a", "refresh_token": "b"}]}',
-        "once",
+        "two accounts of one name",
     ),
     "no token": ('{"accounts": [{"name": "a"}]}', '"refresh_token"'),
-    "active": ('{"accounts": [{"name": "a", "refresh_token": "b", "active": "no"}]}', "true or"),
+    "active": ('{"accounts": [{"name": "a", "refresh_token": "b", "active": "no"}]}', "nor false"),
     "times": ('{"accounts": [{"name": "a", "refresh_token": "b", "expires_at": "x"}]}', "seconds"),
     "limits": (
         '{"accounts": [{"name": "a", "refresh_token": "b", "limited_until": 5}]}',
@@ -748,6 +758,7 @@ def test_a_file_that_is_none_is_refused_with_its_place(tmp_path, name):
 
     assert said in str(error) and str(path) in str(error)
     assert "hunter2" not in str(error)
+    assert error.__cause__ is None  # that of a parser has all that the file holds
 
 
 def test_a_file_that_is_elsewhere_or_nowhere_is_refused(tmp_path):

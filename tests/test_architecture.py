@@ -62,6 +62,9 @@ LAYERS = (
         "inputs",
         "turn_queue",
         "outline",
+        "peek",
+        "preview",
+        "bills",
         "branching",
         "forking",
         "archive",
@@ -76,6 +79,7 @@ LAYERS = (
         "sweeping",
     ),
     FACES,
+    ("__main__",),
 )
 LAYER_OF = {unit: number for number, layer in enumerate(LAYERS) for unit in layer}
 

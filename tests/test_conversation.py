@@ -245,7 +245,7 @@ def test_an_append_behind_what_was_not_seen_is_a_conflict():
 
 
 @pytest.mark.parametrize("more", [0, 1, 2, 3, 4, 9])
-@pytest.mark.parametrize("before", [1, 3])
+@pytest.mark.parametrize("before", [0, 1, 3])
 def test_a_session_that_was_cleared_elsewhere_is_empty_here(before, more):
     """Whatever was said since, and however much: nothing of what was there is shown again."""
 
@@ -261,12 +261,30 @@ def test_a_session_that_was_cleared_elsewhere_is_empty_here(before, more):
     assert on_a_store(act) == ([f"m{100 + at}" for at in range(more)], more, True)
 
 
-def test_a_cleared_session_has_spent_nothing():
+def test_what_was_said_and_cleared_unseen_is_no_conflict_for_ever():
+    """A session that was empty is empty again, and yet its head is another: a turn on it would
+    append, be told of a conflict, look, see nothing new, and append again, without an end."""
+
+    async def act(tenant, record):
+        talk = await opened(tenant, record)
+        await tenant.append(record.id, plain(2))
+        await tenant.clear(record.id)
+        with pytest.raises(Conflict):
+            await talk.append(plain(1))
+        await talk.refresh()
+        await talk.append(plain(1, 7))
+        return texts(talk), shown(talk) == shown(await opened(tenant, record))
+
+    assert on_a_store(act) == (["m7"], True)
+
+
+@pytest.mark.parametrize("said", [0, 2])
+def test_a_cleared_session_has_spent_nothing(said):
     """What was spent stands in receipts, and they are gone."""
 
     async def act(tenant, record):
         receipt = Call(model="some:model", extra={"spent": {"calls": 1, "input": 5, "output": 7}})
-        await tenant.append(record.id, [*plain(2), receipt])
+        await tenant.append(record.id, [*plain(said), receipt])
         talk = await opened(tenant, record)
         before = talk.spent.tokens
         await tenant.clear(record.id)

@@ -10,7 +10,7 @@ import pytest
 
 import holdfast
 from holdfast import private_files
-from holdfast.errors import Corrupt, InvalidInput, StoreUnavailable
+from holdfast.errors import Corrupt, InvalidInput, SessionNotFound, StoreUnavailable
 from holdfast.messages import Message
 from holdfast.stores import Record, open_store
 from holdfast.stores.jsonl import files, writing
@@ -190,6 +190,26 @@ async def test_a_cursor_beyond_the_messages_is_not_written(tmp_path):
             written.append(json.loads(first)["last_consolidated"])
 
     assert written == [0, 1]
+
+
+@asynchronous
+async def test_nothing_is_kept_in_mind_of_sessions_that_are_gone(tmp_path):
+    """However many come and go: those that were deleted, and those whose file another program took
+    away, also where they were listed before."""
+    async with open_store(f"jsonl:{tmp_path}/s", durability="fast") as store:
+        tenant = store.tenant()
+        for n in range(12):
+            record = await tenant.create(Record(key=f"k:{n}"), [Message.user("a")])
+            if n % 2:
+                await tenant.list()
+            if n % 3:
+                await tenant.delete(record.id)
+            else:
+                (tmp_path / "s" / f"k_{n}.jsonl").unlink()
+                with pytest.raises(SessionNotFound):
+                    await tenant.load(record.key)
+        folder = store._place.folder("")
+        assert (folder._ids, folder._listings, folder.states) == ({}, {}, {})
 
 
 @asynchronous

@@ -8,7 +8,7 @@ import pytest
 
 import holdfast
 from holdfast import Message, sync
-from holdfast.errors import Busy, InvalidInput, Overloaded, ProtocolError
+from holdfast.errors import Busy, InvalidInput, Overloaded, ProtocolError, StoreError
 from holdfast.events import Consolidated, ConsolidationFailed, ConsolidationStarted
 from holdfast.memory import Memory
 from holdfast.testing import FakeProvider
@@ -388,6 +388,23 @@ async def test_a_failure_in_the_background_breaks_no_turn_and_is_tried_again(tmp
 
 
 @asynchronous
+async def test_a_model_that_raises_anything_in_the_background_breaks_no_turn(tmp_path, caplog):
+    """S4-39: a provider may be anybody's. It is told in the log, and is asked again."""
+
+    def broken(_):
+        raise ZeroDivisionError
+
+    async with remembering("memory:", tmp_path, broken, window=2) as (sessions, memory, _):
+        session = await sessions.get_or_create(KEY)
+        assert (await session.send("one")).text == "Yes."
+        await until(lambda: not memory._running)
+        await session.send("two")
+        await until(lambda: entries(memory, session))
+
+    assert "ZeroDivisionError" in caplog.text
+
+
+@asynchronous
 async def test_more_than_a_model_can_read_is_summarised_in_pieces(tmp_path):
     """S4-49: each piece by itself, and each counts when it is done."""
     said = [Message.user(f"m{n} " + "x" * 3_000 + f": m{n}") for n in range(20)]
@@ -489,6 +506,8 @@ async def test_starting_anew_clears_nothing_under_a_turn_that_runs(tmp_path):
         {"failures_max": 0},
         {"versions_max": -1},
         {"model": None},
+        {"model": "small"},
+        {"model": "nobody:small"},
         {"folder": ""},
         {"folder": 3},
     ],
@@ -496,18 +515,36 @@ async def test_starting_anew_clears_nothing_under_a_turn_that_runs(tmp_path):
 )
 def test_what_a_memory_cannot_be_made_of_is_refused(wrong, tmp_path):
     with pytest.raises(InvalidInput):
-        Memory(**{"folder": tmp_path, "model": "fake:model", **wrong})
+        Memory(**{"folder": tmp_path, "model": "ollama:small", **wrong})
 
 
 @asynchronous
-async def test_a_memory_belongs_to_one_manager(tmp_path):
+async def test_a_memory_belongs_to_one_manager_at_a_time(tmp_path):
+    """The next one may have it: when that one is closed, and when a store could not be opened."""
     memory = Memory(tmp_path, FakeProvider())
-    async with holdfast.open("memory:", memory=memory) as sessions:
-        assert sessions.memory is memory
-        with pytest.raises(InvalidInput, match="make one for each"):
-            holdfast.open("memory:", memory=memory)
+    (tmp_path / "folder.db").mkdir()
+    with pytest.raises(StoreError):
+        await holdfast.open(f"sqlite:{tmp_path}/folder.db", memory=memory)
+    for _ in range(2):
+        async with holdfast.open("memory:", memory=memory) as sessions:
+            assert sessions.memory is memory
+            with pytest.raises(InvalidInput, match="make one for each"):
+                await holdfast.open("memory:", memory=memory)
+            session = await sessions.get_or_create(KEY)
+        assert memory.text(session) == ""
     with pytest.raises(InvalidInput, match="is a holdfast"):
         holdfast.open("memory:", memory=str(tmp_path))
+
+
+@asynchronous
+async def test_a_session_is_asked_about_and_not_its_key(tmp_path):
+    async with remembering("memory:", tmp_path) as (_, memory, _):
+        for ask in (memory.text, memory.history, memory.paths):
+            with pytest.raises(InvalidInput, match="not 'cli:direct'"):
+                ask(KEY)
+        for work in (memory.consolidate, memory.start_anew, memory.status):
+            with pytest.raises(InvalidInput, match="not 'cli:direct'"):
+                await work(KEY)
 
 
 def test_a_memory_without_await(tmp_path):

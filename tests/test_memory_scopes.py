@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import Message, ids
+from holdfast import Message
 from holdfast.consolidation.places import Places
 from holdfast.errors import StoreError
 from holdfast.retention import Retention
 from holdfast.testing import FakeProvider
-from memories import KEY, Keeper, entries, facts, fast_folder, named, remembering, saves
+from memories import KEY, Keeper, entries, facts, fast_folder, later, named, remembering, saves
 from processes import Script
 from sessions_for_tests import asynchronous
 
@@ -25,11 +25,6 @@ def everything(tmp_path):
     """All bytes of all files of a memory."""
     found = [path for path in (tmp_path / "memory").rglob("*") if path.is_file()]
     return b"\n".join(os.fsencode(path) + b"\n" + path.read_bytes() for path in found)
-
-
-def later(by):
-    end = (ids.now_us() + by // timedelta(microseconds=1)) * 1_000
-    return ids.using(ids.IdSource(clock_ns=lambda: end))
 
 
 async def kept(sessions, memory, key, first, count):
@@ -233,6 +228,22 @@ async def expired(sessions, how, ttl):
 
 
 @asynchronous
+async def test_one_memory_that_is_damaged_keeps_no_other_from_expiring(tmp_path, caplog):
+    """What cannot be read is told in the log; and turns go on beside it."""
+    async with remembering("memory:", tmp_path) as (sessions, memory, _):
+        bad = await kept(sessions, memory, "web:bad", 0, 2)
+        (Path(memory.paths(bad)[0]).parent / ".holdfast" / "state.json").write_text("{")
+        ttl = timedelta(days=1)
+        await sessions.get_or_create(KEY, ttl=ttl)
+        await kept(sessions, memory, KEY, 10, 3)
+        await expired(sessions, "expire", ttl)
+        assert (await bad.send("Hello.")).text == "Yes."
+
+    assert b"m10" not in everything(tmp_path)
+    assert "state.json" in caplog.text
+
+
+@asynchronous
 async def test_a_session_that_retention_spares_keeps_its_memory(tmp_path):
     """It was written to while it was about to go."""
     async with remembering("memory:", tmp_path, options=WORKSPACE) as (sessions, memory, _):
@@ -262,6 +273,63 @@ async def test_what_was_erased_while_the_model_read_it_is_not_kept(tmp_path):
         assert len(keeper.requests) == 2
         assert facts(memory, session) == ["- fact m1", "- fact m2"]
         assert b"m0" not in everything(tmp_path)
+
+
+@asynchronous
+async def test_what_was_read_of_a_memory_and_erased_meanwhile_is_not_kept(tmp_path):
+    """Another session's model may repeat it in its entry, also where it changes no memory."""
+    opened = []
+
+    async def repeats(request):
+        ada = await opened[0].get("web:ada")
+        await ada.erase((await ada.read())[0])
+        assert "- fact m0" in request.messages[0].text
+        return saves("[2026-02-01 12:00] Bob knows of m0.", "")
+
+    async with remembering("memory:", tmp_path, options=WORKSPACE) as (sessions, memory, keeper):
+        opened.append(sessions)
+        await kept(sessions, memory, "web:ada", 0, 2)
+        keeper.add(repeats)
+        bob = await kept(sessions, memory, "web:bob", 10, 2)
+
+        assert entries(memory, bob) == ["[2026-02-01 12:00] m10 m11"]
+        assert b"m0" not in everything(tmp_path)
+
+
+@asynchronous
+async def test_a_child_that_is_discarded_leaves_nothing_in_a_memory(tmp_path):
+    """Deleted with all that was said in it; what others have said stays."""
+    async with remembering("memory:", tmp_path, options=WORKSPACE) as (sessions, memory, _):
+        parent = await kept(sessions, memory, KEY, 0, 2)
+        child = await parent.child("helper")
+        await child.session.append(*named(10, 2))
+        await memory.consolidate(child.session, is_all=True)
+        await child.discard("not needed")
+
+        assert facts(memory, parent) == ["- fact m0", "- fact m1"]
+        assert b"m10" not in everything(tmp_path)
+
+
+@pytest.mark.parametrize(("scope", "waiting"), [("session", 6), ("workspace", 2)])
+@asynchronous
+async def test_a_fork_begins_with_what_the_memory_has_where_they_share_one(
+    scope, waiting, tmp_path
+):
+    """What is shared is not summarised twice, and the prompt of the fork begins the same."""
+    chat = FakeProvider(*["Yes."] * 9)
+    async with remembering("memory:", tmp_path, chat=chat, options={"scope": scope}) as found:
+        sessions, memory, _ = found
+        session = await kept(sessions, memory, KEY, 0, 2)
+        await session.send("Hello.")
+        await memory.consolidate(session, is_all=True)
+        await session.send("And now?")
+        fork = await session.fork("web:fork")
+        await fork.send("Here?")
+        systems = [request.system for request in chat.requests]
+
+        assert (await memory.status(fork)).waiting == waiting + 2
+        assert systems[:2] == ["## Long-term Memory\n- fact m0\n- fact m1\n"] * 2
+        assert systems[2] == (None if scope == "session" else systems[1])
 
 
 @asynchronous

@@ -107,6 +107,17 @@ def test_a_server_that_does_not_know_the_path_is_asked_in_its_own_api(version):
     assert ollama.paths[-2:] == ["/api/chat", "/api/chat"]
 
 
+def test_calls_at_the_same_time_are_all_asked_in_its_own_api():
+    """S2-95: each of them has met the 404, and the first has changed what all are asked in."""
+    ollama = Ollama("0.0.0", has={"/api/show", "/api/ps", "/api/generate", "/api/chat"})
+
+    async def main():
+        async with ollama.served(), open_provider(MODEL, base_url=ollama.url) as provider:
+            return await asyncio.gather(*(provider.complete([HI]) for _ in range(10)))
+
+    assert [each.text for each in run(main())] == ["Fine."] * 10
+
+
 def test_the_api_can_be_forced():
     """The version is then not asked; nor is the window, where it is asked for."""
     forced, native = Ollama(), Ollama()
@@ -163,6 +174,20 @@ def test_the_real_window_is_found_out(server, limit):
 
     assert provider.context_limit == limit
     assert provider.output_limit == min(8_192, limit // 2)
+
+
+def test_calls_at_the_same_time_look_once():
+    """They would load the model as often."""
+    ollama = Ollama()
+
+    async def main():
+        async with ollama.served(), open_provider(MODEL, base_url=ollama.url) as provider:
+            return await asyncio.gather(*(provider.complete([HI]) for _ in range(10)))
+
+    answers = run(main())
+
+    assert [each.text for each in answers] == ["Fine."] * 10
+    assert [path for path in ollama.paths if path != "/v1/messages"] == LOOKED
 
 
 def test_a_model_that_is_loaded_already_is_not_loaded_again():
@@ -368,6 +393,25 @@ def test_no_server_says_how_to_start_one():
                 assert "start it with `ollama serve`" in str(raised.value)
 
     run(main())
+
+
+@pytest.mark.parametrize("api", [None, "native"])
+def test_a_server_that_is_no_ollama_says_to_look_at_the_address(api):
+    """And not to take the other API, which was tried."""
+
+    async def main():
+        nothing = whole(b"404 page not found", status=404, kind="text/plain")
+        async with (
+            Loopback(nothing) as other,
+            open_provider(MODEL, base_url=other.url, api=api) as provider,
+        ):
+            with pytest.raises(ProtocolError) as raised:
+                await provider.complete([HI])
+            return str(raised.value)
+
+    said = run(main())
+
+    assert "check the address" in said and "api='native'" not in said
 
 
 def test_a_server_that_comes_later_is_looked_at_then():

@@ -192,7 +192,9 @@ def test_azure_by_its_endpoint(monkeypatch):
     def url(**options):
         provider = open_provider("openai:my-gpt", azure=endpoint, **options)
         assert provider.name == "openai:my-gpt" and provider.key_header == "api-key"
-        return provider.url(provider.wire.ask(ASKED)).removeprefix("https://name.openai.azure.com")
+        return provider.address.join(provider.wire.path(provider.wire.ask(ASKED))).removeprefix(
+            "https://name.openai.azure.com"
+        )
 
     assert url() == "/openai/v1/chat/completions"
     assert url(api="responses") == "/openai/v1/responses"
@@ -229,7 +231,7 @@ def test_vertex_by_a_project_and_a_token():
         "google:gemini-2.5-pro", project="p1", location="europe-west4", access_token=lambda: CANARY
     )
 
-    url = provider.url(provider.wire.ask(ASKED))
+    url = provider.address.join(provider.wire.path(provider.wire.ask(ASKED)))
 
     assert url == (
         "https://europe-west4-aiplatform.googleapis.com/v1/projects/p1/locations/europe-west4"

@@ -473,7 +473,9 @@ def test_a_program_is_found_from_where_the_caller_stands(cli, monkeypatch):
 def test_a_program_that_is_too_old_is_told(cli):
     _, provider = cli((error("error: unknown option '--tools'"), leave(1)))
 
-    assert "unknown option '--tools'" in str(refused(provider, InvalidRequest))
+    said = str(refused(provider, InvalidRequest))
+
+    assert "unknown option '--tools'" in said and "update Claude Code" in said
 
 
 @pytest.mark.parametrize("code", [0, 1, 3])

@@ -247,6 +247,7 @@ KEPT = [
     {"count": "5.5"},
     {"deep": "yes"},
     {"share": "NaN"},
+    {"share": "1e999"},
     {"count": 5, "tags": [1]},
     {"count": {"x": "1"}},
 ]
@@ -268,6 +269,12 @@ def test_what_fits_the_schema_stays_to_the_letter(given):
 
 @pytest.mark.parametrize("written", ["", "{", "[1]", '"5"', "{" * 5000])
 def test_what_is_no_object_is_left_alone(written):
+    assert typed(written, SCHEMA) == written
+
+
+def test_a_number_beyond_all_range_is_not_lost_beside_one_that_is_restored():
+    written = '{"count": "5", "share": 1e999}'
+
     assert typed(written, SCHEMA) == written
 
 

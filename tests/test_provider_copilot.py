@@ -249,6 +249,34 @@ def test_an_exchange_that_fails_is_a_typed_error_and_nothing_is_asked(case):
     assert "canary" not in f"{error} {error!r} {error.args}"
 
 
+def test_an_exchange_that_fails_is_tried_five_times_as_every_call(monkeypatch):
+    """S2-98, promise 11: and not five times in each try of the call."""
+    monkeypatch.setattr("holdfast.providers.retries.FIRST_BOUND_S", 0.01)
+    tries = []
+
+    async def main():
+        down = refusal("down", 503)
+        async with Loopback(down) as server, copilot(server, tries_max=5) as provider:
+            with pytest.raises(Overloaded):
+                await provider.complete(ASKED, on_retry=lambda *_: tries.append(len(tries)))
+            return len(server.requests)
+
+    assert run(main()) == 5 and len(tries) == 4
+
+
+def test_an_exchange_that_fails_fails_for_all_who_wait_for_it():
+    """They do not try one after the other."""
+
+    async def main():
+        down = in_turn(refusal("down", 503), pause_s=0.1)
+        async with Loopback(down) as server, copilot(server) as provider:
+            asked = (provider.complete(ASKED) for _ in range(10))
+            errors = await asyncio.gather(*asked, return_exceptions=True)
+            return {type(each) for each in errors}, len(server.requests)
+
+    assert run(main()) == ({Overloaded}, 1)
+
+
 @pytest.mark.parametrize("case", BODIES)
 def test_garbage_instead_of_a_token_is_a_typed_error(case):
     """F08, for what comes before a call."""

@@ -389,6 +389,16 @@ def test_what_passes_by_itself_is_tried_again(path):
     assert response.text == "Hello." and len(github.asked) == 3
 
 
+@every_path
+@pytest.mark.parametrize(
+    "words", ["Unknown model: openai/gpt-9", "The requested model is not supported."]
+)
+def test_a_model_that_is_not_there_leads_to_those_that_are(path, words):
+    error, _ = called(PATHS[path], refusal(words, 400))
+
+    assert "list_models()" in str(error)
+
+
 NOT_FOUND = (
     "Invalid parameter: 'tool_call_id' of 'call_7' not found in 'tool_calls' of previous message."
 )

@@ -228,6 +228,22 @@ def test_more_sessions_than_are_kept_in_mind(tmp_path, monkeypatch):
     run(scenario, tmp_path)
 
 
+def test_nothing_is_kept_in_mind_of_sessions_that_were_deleted(tmp_path):
+    """However many come and go while nobody else writes: a process may run for months."""
+
+    async def scenario(store):
+        tenant = store.tenant()
+        for number in range(20):
+            record = await session(store, "a", key=f"k{number}")
+            if number % 2:
+                await tenant.clear(record.id)
+            await tenant.delete(record.id)
+        known = store._commits._heads
+        assert (known.by_id, known.complete) == ({}, set())
+
+    run(scenario, tmp_path)
+
+
 def test_a_turn_that_cannot_begin_leaves_nothing_behind(tmp_path, monkeypatch):
     """The file that shows who has the lease cannot be made; the appends beside it are done."""
 

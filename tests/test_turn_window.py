@@ -187,7 +187,8 @@ class Otherwise(Judged):
         response = await super().complete(*args, **options)
         usage = response.usage
         self.real = int(self.ratio * usage.input)
-        return response.replace(usage=usage.replace(input=self.real))
+        output = max(1, int(self.ratio * usage.output))
+        return response.replace(usage=usage.replace(input=self.real, output=output))
 
 
 def digs(request):

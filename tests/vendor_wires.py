@@ -12,15 +12,17 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from itertools import starmap
 from typing import Any, NamedTuple
 
 import holdfast
 from holdfast import Message
+from holdfast.providers import anthropic_dialect, openai_chat_dialect
 from holdfast.providers.address import Address
 from holdfast.providers.claude_cli.wire import ATTACHED, TRANSCRIPT
 from holdfast.providers.local.provider import LocalProvider
 from holdfast.providers.local.wire import LocalWire
-from holdfast.providers.openai_chat_dialect import OPENAI
+from holdfast.providers.openai_chat_dialect import OPENAI, UNKNOWN
 from holdfast.testing import claude_cli, validators
 from holdfast.testing.replay.history import conversation
 from holdfast.testing.replay.recordings import Exchange
@@ -244,6 +246,11 @@ def _copilot(said):
     """Its thoughts come with a seal, which may be behind them."""
     thought = [{"reasoning_text": said.thought}, {"reasoning_opaque": PROOF}]
     return _chat(said, thought if said.thought else ())
+
+
+def _thinking(said):
+    """As most servers say it that show what their models think, and sign nothing."""
+    return _chat(said, [{"reasoning_content": said.thought}] if said.thought else ())
 
 
 def _local(said):
@@ -554,6 +561,39 @@ SECOND_WIRES = (
         refusal=_NAMED["copilot"].refusal,
         opened=_copilot_at,
     ),
+)
+
+
+def _chat_service(host, dialect):
+    thinks = dialect.thinking == "always"
+    return replace(
+        _NAMED["openai-chat"],
+        name=host,
+        model=f"of-{host}",
+        events=_thinking if thinks else _chat,
+        opened=_by_name("openai", "/v1", api="chat", dialect=dialect),
+        thinks=thinks,
+        is_lenient=True,
+    )
+
+
+def _claude_service(host, dialect):
+    unsigned = lambda said: _anthropic(said).replace(PROOF.encode(), b"")  # noqa: E731
+    return replace(
+        _NAMED["anthropic"],
+        name=f"{host}, messages",
+        model=f"of-{host}-too",
+        events=_anthropic if dialect.signs else unsigned,
+        opened=_by_name("anthropic", dialect=dialect),
+        proves=dialect.signs,
+        is_lenient=True,
+    )
+
+
+# Services that speak one of these wires with an accent.
+SERVICES = (
+    *starmap(_chat_service, {**openai_chat_dialect.HOSTS, "other": UNKNOWN}.items()),
+    *starmap(_claude_service, anthropic_dialect.HOSTS.items()),
 )
 
 

@@ -134,7 +134,7 @@ class Child:
         # A note with another reason is a note; and without a parent nobody misses it.
         with suppress(OnceMismatch, SessionNotFound):
             await self._tell([note], f"child:{self.id}:discard")
-        if not await self._tenant.delete(self.id):
+        if not await self._delete():
             raise self._over(DISCARDING)
 
     async def report(self, event: str, text: str = "", *, once: str | None = None) -> Appended:
@@ -216,6 +216,10 @@ class Child:
     def _redacted(self, message: Message) -> Message:
         """The message as it may be stored; one that is open knows how."""
         return message
+
+    async def _delete(self) -> bool:
+        """Remove the child; one that is open knows what a memory has of it."""
+        return await self._tenant.delete(self.id)
 
     async def _claim(self, state: str) -> None:
         """Write down what is about to be done; who finds it written may go on with it.

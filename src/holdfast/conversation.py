@@ -231,8 +231,10 @@ class Conversation:
         if read and read[-1].position == known + _NEAR - 1:
             read += await self._read(known + _NEAR, None)
         new = [row for row in read if row.seq > self.head]
-        if self.count and len(new) == len(read):
+        if (self.count or self.rows) and len(new) == len(read):
             await self.load()  # the last that was there is gone: the session was cleared
+        elif not read:  # nothing is there, and nothing was: but it may have been, and was cleared
+            self.head = max(self.head, self.record.branch_named(self.branch).head)
         elif self.gaps and not _is_whole(new, set(self._called)):
             await self.load(is_all=True)
         else:
@@ -394,15 +396,20 @@ class Conversation:
         self.ledger = Ledger(by=family)
         counter = self.ledger.counter(family, count)
         passed_over = [gap.last for gap in reversed(self.gaps)]
+        turn: list[Entry] = []
         for row in self.rows:
             while passed_over and row.seq > passed_over[-1]:
                 passed_over.pop()
+                self.ledger.replay(turn, counter)
                 self.ledger.skip()
-            if row.entry is None:
-                continue
+                turn = []
             if _starts_turn(row):
+                self.ledger.replay(turn, counter)
                 self.ledger.end_turn()
-            self.ledger.replay([row.entry], counter)
+                turn = []
+            if row.entry is not None:
+                turn.append(row.entry)
+        self.ledger.replay(turn, counter)
         self.ledger.end_turn()
 
     # What came and went since a model was last asked

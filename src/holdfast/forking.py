@@ -98,7 +98,7 @@ async def diff(tenant: Tenant, record: Record, a: str, b: str) -> Diff:
     that they do not share.
     """
     seq = _common_seq(_path(record, a), _path(record, b))
-    common, own_a = await _behind(tenant, record.id, a, seq)
+    common, own_a = await behind(tenant, record.id, a, seq)
     # What follows the last common message without being one stands with it.
     rest = await tenant.read(record.id, b, max(common - 1, 0))
     own_b = [each for each in rest if each.seq > seq]
@@ -138,7 +138,7 @@ def _common_seq(a: Sequence[tuple[str, int]], b: Sequence[tuple[str, int]]) -> i
     return seq
 
 
-async def _behind(tenant: Tenant, id: str, branch: str, seq: int) -> tuple[int, list[Stored]]:
+async def behind(tenant: Tenant, id: str, branch: str, seq: int) -> tuple[int, list[Stored]]:
     """How many messages a branch has up to an entry of it, and what stands behind that."""
 
     def reaching(stored: tuple[Stored, ...]) -> tuple[Stored, ...] | None:

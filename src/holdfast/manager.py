@@ -24,6 +24,7 @@ from holdfast.inputs import budget_of, named_settings, policy_of
 from holdfast.keys import check_key
 from holdfast.live import Cache, Live, checked_cache
 from holdfast.memory import Memory
+from holdfast.peek import Peek
 from holdfast.providers.base import Provider
 from holdfast.removal import Erased, erase_session
 from holdfast.retention import Gone, Retained, Retention, retain
@@ -153,6 +154,10 @@ class SessionManager:
                     await self.memory.leaving.bury(before)
                 return session
 
+    async def peek(self, key: str) -> Peek:
+        """The session of this key, to be read without being opened; also one that has expired."""
+        return Peek(self._tenant, await self._tenant.load(check_key(key), even_expired=True))
+
     def invalidate(self, key: str) -> bool:
         """Look at the store before this session is given out again; whether it was open here."""
         return self._live.invalidate(check_key(key))
@@ -177,6 +182,12 @@ class SessionManager:
         return await self._tenant.list(
             agent=agent, metadata=metadata, since=since, until=until, limit=limit, page=page
         )
+
+    async def index(
+        self, *, on_progress: Callable[[float, float | None], object] | None = None
+    ) -> None:
+        """Make ready for a search what was said since the last one, as every search does."""
+        await self._tenant.index(on_progress=on_progress)
 
     async def search(
         self, query: str, *, key: str | None = None, limit: int = 20, page: str | None = None
@@ -387,7 +398,12 @@ class SessionManager:
 
     async def __aenter__(self) -> Self:
         self._workshop.check_loop()
-        await self._store.open()
+        self._workshop.use_memory()
+        try:
+            await self._store.open()
+        except BaseException:
+            self._workshop.leave_memory()
+            raise
         self._sweeping.start()
         return self
 

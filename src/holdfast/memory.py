@@ -17,16 +17,18 @@ import logging
 from typing import Any, NamedTuple
 
 from holdfast.consolidation import counter
-from holdfast.consolidation.desk import Desk, Talk
+from holdfast.consolidation.desk import Desk, Talk, Whose
 from holdfast.consolidation.files import VERSIONS_MAX, Files
 from holdfast.consolidation.leaving import Leaving
 from holdfast.consolidation.places import Places, Scope
 from holdfast.consolidation.ranges import is_due
+from holdfast.consolidation.showing import Showing
 from holdfast.consolidation.state import Owner
 from holdfast.consolidation.waiting import held, in_thread
 from holdfast.consolidation.work import Rules, Work
 from holdfast.errors import Conflict, HoldfastError, InvalidInput, SessionExpired, SessionNotFound
 from holdfast.events import Event
+from holdfast.providers import check_provider
 from holdfast.providers.base import Provider
 from holdfast.steps.observers import OnEvent, checked
 from holdfast.stores.values import Record
@@ -78,43 +80,51 @@ class Memory:
         for name, value in (("window", window), ("failures_max", failures_max)):
             _check_number(name, value, 1)
         _check_number("versions_max", versions_max, 0)
-        if not isinstance(model, str | Provider):
-            raise InvalidInput("model", f"is vendor:model or a provider, not {model!r:.80}")
+        if not isinstance(model, Provider):
+            check_provider(model)  # by its name it is opened much later, behind some turn
         self.model = model
         self.window = window
         self._places = Places(folder, scope)
         self._rules = Rules(window, failures_max, versions_max)
         self._on_event = checked(on_event)
         self._desk: Desk | None = None
+        self._is_used = False
         self._running: set[str] = set()
 
+    def __repr__(self) -> str:
+        return f"<Memory below {self._places.root}, of a {self._places.scope}>"
+
     def use(self, desk: Desk) -> None:
-        """Work for a manager; for one only."""
-        if self._desk is not None:
+        """Work for a manager; for one at a time."""
+        if self._is_used:
             raise InvalidInput("memory", "is another manager's already: make one for each")
-        self._desk = desk
+        self._desk, self._is_used = desk, True
+
+    def let_go(self) -> None:
+        """That manager is closed: what is kept can be read, and another one may come."""
+        self._is_used = False
 
     # What there is
 
-    def text(self, session: Talk) -> str:
+    def text(self, session: Whose) -> str:
         """MEMORY.md of a session."""
-        return self._files(session.key, session.id).seen().memory
+        return self._files(session).seen().memory
 
-    def history(self, session: Talk) -> str:
+    def history(self, session: Whose) -> str:
         """HISTORY.md of a session."""
-        return self._files(session.key, session.id).past()
+        return self._files(session).past()
 
-    def paths(self, session: Talk) -> tuple[str, str]:
+    def paths(self, session: Whose) -> tuple[str, str]:
         """Where MEMORY.md and HISTORY.md of a session are."""
-        files = self._files(session.key, session.id)
+        files = self._files(session)
         return str(files.memory), str(files.history)
 
     async def status(self, session: Talk) -> Status:
         """How a session stands with its memory."""
-        await self._work(session.key, session.id).settle()
+        await self._work(*_named(session)).settle()
         record = await self._lent.tenant.load(session.key)
         at = await counter.position(self._lent.tenant, record)
-        now = await in_thread(self._files(session.key, session.id).settled)
+        now = await in_thread(self._files(session).settled)
         owner = now.owners.get(session.id) or Owner(tenant="", key="")
         waiting = record.branch_named(record.branch).count - at
         return Status(at, waiting, session.id in self._running, owner.failures, owner.why)
@@ -127,7 +137,7 @@ class Memory:
         Returns how many messages that were. A model that fails is a ProviderError; it has changed
         nothing then.
         """
-        return await self._work(session.key, session.id).run(is_all=is_all)
+        return await self._work(*_named(session)).run(is_all=is_all)
 
     async def start_anew(self, session: Talk) -> None:
         """Summarise everything that is new, then clear the conversation: `/new`.
@@ -136,23 +146,24 @@ class Memory:
         ProviderError or a StoreError, nothing is cleared, and it can be done again; a turn that
         runs is Busy.
         """
+        key, _ = _named(session)
         for _ in range(_TRIES_MAX):
             try:
                 await self.consolidate(session, is_all=True)
                 record = await self._cleared(session)
             except HoldfastError as error:
-                error.add_note(f"session {session.key!r} was not cleared: nothing of it is lost")
+                error.add_note(f"session {key!r} was not cleared: nothing of it is lost")
                 raise
             if record is not None:
                 session.ledger.clear()
                 await session.refresh()
                 return
-        raise Conflict(session.key, 0, 0, "messages")
+        raise Conflict(key, 0, 0, "messages")
 
     async def _cleared(self, session: Talk) -> Record | None:
         """The session without its conversation; None if something came to it meanwhile."""
-        tenant = self._lent.tenant
-        async with held(self._places.lock):
+        tenant, files = self._lent.tenant, self._files(session)
+        async with held(self._places.lock(files.folder)):
             seen = await tenant.load(session.key)
             if seen.id != session.id:
                 raise SessionNotFound(session.key)
@@ -179,40 +190,17 @@ class Memory:
             return
         except HoldfastError as error:
             _log.warning("session %r could not be consolidated: %s", key, error)
+        except Exception:  # noqa: BLE001 - a model may be anybody's, and nobody waits for this
+            _log.exception("session %r could not be consolidated", key)
         finally:
             self._running.discard(id)
 
-    # What a model is shown
+    # For the manager
 
-    def recall(self, record: Record, before: str, *, is_first: bool) -> str:
-        """What the model of a session is shown; before anything was asked, what it would be.
-
-        It is what it was `before` where that cannot be read just now.
-        """
-        files = self._files(record.key, record.id)
-        try:
-            if is_first:
-                return self._lent.redacted(files.seen().memory)
-            shown = files.shown(record.id)
-        except (HoldfastError, OSError) as error:
-            _log.warning("what memory holds cannot be read: %s", type(error).__name__)
-            return before
-        return shown.text if shown is not None else ""
-
-    async def show(self, record: Record, before: str) -> str:
-        """From now on the model is shown what memory holds now; as `before`, if that cannot be."""
-        files, lent = self._files(record.key, record.id), self._lent
-        if not files.folder.is_dir():
-            return ""
-        owner = Owner(tenant=lent.tenant.name, key=record.key)
-        try:
-            async with held(self._places.lock):
-                memory = lent.redacted((await in_thread(files.seen)).memory)
-                await in_thread(files.show, record.id, owner, memory)
-        except HoldfastError as error:
-            _log.warning("what memory holds cannot be shown: %s", error)
-            return before
-        return memory
+    @property
+    def showing(self) -> Showing:
+        """What models are shown."""
+        return Showing(self._lent, self._places)
 
     @property
     def leaving(self) -> Leaving:
@@ -229,8 +217,8 @@ class Memory:
             )
         return self._desk
 
-    def _files(self, key: str, id: str) -> Files:
-        folder = self._places.of(self._lent.tenant.name, key, id)
+    def _files(self, session: Whose) -> Files:
+        folder = self._places.of(self._lent.tenant.name, *_named(session))
         return Files(folder, self._rules.versions_max)
 
     def _work(self, key: str, id: str) -> Work:
@@ -243,6 +231,12 @@ class Memory:
             self._on_event(event)
         except Exception:  # noqa: BLE001 - whoever watches cannot be mended here
             _log.exception("an observer of a memory failed")
+
+
+def _named(session: Whose) -> tuple[str, str]:
+    if not isinstance(session, Whose):
+        raise InvalidInput("session", f"is one that the manager gave, not {session!r:.80}")
+    return session.key, session.id
 
 
 def _check_number(name: str, value: object, least: int) -> None:

@@ -15,21 +15,23 @@ from holdfast.erasing import erase
 from holdfast.errors import InvalidInput
 from holdfast.frozen import FrozenDict
 from holdfast.inputs import Input, named_settings, policy_of, said, seconds, token_under
-from holdfast.messages import Message
+from holdfast.messages import Message, ToolCall
+from holdfast.preview import Preview, preview
 from holdfast.results import TurnResult
 from holdfast.settings import Settings
 from holdfast.steps import drafts
-from holdfast.steps.drafts import Draft
+from holdfast.steps.drafts import PENDING, Draft
 from holdfast.steps.folding import shown
 from holdfast.steps.observers import OnEvent, checked
 from holdfast.steps.orders import Answers, Order
+from holdfast.steps.standing import standing
 from holdfast.stores.base import Tenant
 from holdfast.stores.values import Appended, Branch, Chunk, Record, Stored
 from holdfast.streams import Stream, finished
 from holdfast.subagent import Subagent
 from holdfast.tools import Tool
 from holdfast.window.ledger import Ledger
-from holdfast.window.plan import Policy, apply
+from holdfast.window.plan import Policy
 from holdfast.window.window import Window
 from holdfast.workbench import Workbench
 from holdfast.workshop import Model, Workshop
@@ -123,6 +125,14 @@ class Session:
         return drafts.read(self._record.draft)
 
     @property
+    def pending(self) -> tuple[ToolCall, ...]:
+        """The calls that wait for an answer here: `resume({call.id: True})`."""
+        draft = self.draft
+        if draft is None or draft.ended != PENDING or draft.branch != self.branch:
+            return ()
+        return standing(self._bench.talk.turn()).waiting
+
+    @property
     def folds(self) -> tuple[Stored, ...]:
         """The folds on the branch in use that no later one covers whole."""
         return tuple(self._bench.talk.folds)
@@ -162,13 +172,15 @@ class Session:
     def window(self, model: Model | None = None) -> Window:
         """What the next call of the model would be given, if nothing more were said."""
         windows = self._bench.windows(self._bench.target(model))
-        view = windows.view()
-        situation = windows.situation(view)
-        plan = windows.plan(view, situation)
-        if plan and not plan.to_summarize:
-            view = view.with_folds(apply(plan))
-            situation = windows.situation(view)
+        view, situation, _ = windows.foreseen()
         return windows.window(view, situation)
+
+    def preview(self, model: Model | None = None) -> Preview:
+        """The same, part by part, with what is known of its tokens and what would be folded."""
+        bench, target = self._bench, self._bench.target(model)
+        windows = bench.windows(target)
+        settings = bench.workshop.completed(self.settings)
+        return preview(windows, target, self.ledger, settings, self.id)
 
     async def watch(self, after: int | None = None) -> AsyncIterator[Stored | Chunk]:
         """Entries as they come, on all branches, and the words of a running turn.
@@ -408,7 +420,7 @@ class Session:
     async def fork(self, key: str, at: int | None = None) -> "Session":
         """A new session under another key, that starts as this one, or as it was behind a turn."""
         await self.refresh()
-        await forking.fork(self._tenant, self._record, key, at)
+        await self._bench.forked(await forking.fork(self._tenant, self._record, key, at))
         return await self._open(key)
 
     async def child(self, agent: str, inherit: int = 0) -> Subagent:

@@ -26,6 +26,10 @@ class Subagent(Child):
     def _redacted(self, message: Message) -> Message:
         return self._home._bench.redacted(message)
 
+    async def _delete(self) -> bool:
+        async with self.session._bench.forgetting():
+            return await super()._delete()
+
     async def discard(self, reason: str) -> None:
         await super().discard(reason)
         self.session._bench.talk.is_gone = True  # nobody is given it any more

@@ -102,19 +102,25 @@ class Workbench:
         """See what the model is shown of the memory."""
         memory = self.workshop.memory
         if memory is not None:
-            self.remembered = memory.recall(
+            self.remembered = memory.showing.recall(
                 self.record, self.remembered, is_first=not self.talk.was_asked
             )
 
     async def remember(self) -> None:
         """Nothing is cached of what the model was shown: show it what the memory holds now."""
         if self.workshop.memory is not None:
-            self.remembered = await self.workshop.memory.show(self.record, self.remembered)
+            showing = self.workshop.memory.showing
+            self.remembered = await showing.show(self.record, self.remembered)
 
     def said(self) -> None:
         """More was said: it may be time to summarise what is older."""
         if self.workshop.memory is not None:
             self.workshop.memory.after(self.record, self.talk.count)
+
+    async def forked(self, new: Record) -> None:
+        """Another session begins as this one."""
+        if self.workshop.memory is not None:
+            await self.workshop.memory.showing.forked(self.record, new)
 
     @asynccontextmanager
     async def forgetting(self, seqs: Collection[int] | None = None) -> AsyncIterator[None]:

@@ -74,9 +74,6 @@ class Workshop:
         if model is not None:
             self.model = self._register(model)
         self.memory = checked_memory(memory)
-        if self.memory is not None:
-            find = self._finder(self.memory.model)
-            self.memory.use(Desk(tenant, find, self.start, redact))
 
     def has(self, name: str) -> bool:
         """Whether a model of this name was passed to open, or is open already."""
@@ -108,6 +105,19 @@ class Workshop:
             return lambda: target
         return lambda: self.target(model)
 
+    # The memory
+
+    def use_memory(self) -> None:
+        """Lend the memory what it works with, until `close`."""
+        if self.memory is not None:
+            find = self._finder(self.memory.model)
+            self.memory.use(Desk(self.tenant, find, self.start, self.redact))
+
+    def leave_memory(self) -> None:
+        """Somebody else may use it."""
+        if self.memory is not None:
+            self.memory.let_go()
+
     # Tasks
 
     def start(self, work: Coroutine[Any, Any, _Result]) -> asyncio.Task[_Result]:
@@ -132,6 +142,7 @@ class Workshop:
         """Wait for the turns that run, then close the models that were opened here."""
         while self._tasks:
             await asyncio.wait(list(self._tasks))
+        self.leave_memory()
         async with AsyncExitStack() as stack:  # one that fails keeps none of the others open
             while self._opened:
                 stack.push_async_callback(self._opened.pop().close)

@@ -51,7 +51,9 @@ def ours(api, url, **options):
     options = getattr(vendor, "options", {}) | {"tries_max": 1, "timeout": limits(api)} | options
     if api in PROGRAMS:
         return _program(f"{vendor.name}:{vendor.model}", url, options)
-    return open_provider(f"{vendor.name}:{vendor.model}", base_url=url, **options)
+    provider = open_provider(f"{vendor.name}:{vendor.model}", base_url=url, **options)
+    provider._is_looked_for = True  # Ollama's window: it would be asked for first
+    return provider
 
 
 def _program(name, url, options):
@@ -164,7 +166,7 @@ class Naive(Provider):
 
         answer = wire.answer(ask, Callbacks(on_chunk))
         reader = wire.reader(answer)
-        url = self._inner.url(ask)
+        url = self._inner.address.join(wire.path(ask))
         if on_chunk is None:
             reader.read((await self.client.post(url, json={})).json())
             return answer.response()

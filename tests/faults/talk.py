@@ -1,6 +1,6 @@
 """What services would say: the same small answer in the words of each, whole and streamed.
 
-Most have wires of their own, by whose rules requests are judged; Copilot has an accent. An answer
+Most have wires of their own, by whose rules requests are judged; some have an accent. An answer
 is a list of steps, ("text", words) and ("call", id, name, pieces of arguments). It is made of parts
 that the rows then break.
 """
@@ -263,6 +263,13 @@ class Copilot(Chat):
         return document | {"choices": [{**c, "index": n} for n, c in enumerate(choices)]}
 
 
+class CopilotResponses(Responses):
+    """The Responses API, for some of its models."""
+
+    name, model = "github", "gpt-5.1-codex"
+    options = {"path": "copilot"}  # noqa: RUF012
+
+
 class CodeAssist(Google):
     name, api = "antigravity", "code-assist"
     unknown = Event(None, {"response": {"glitter": [1, {}]}, "sparkle": {"at": 1}})
@@ -314,6 +321,13 @@ class Ollama:
         return self._document(message) | self._end(steps)
 
 
+class OllamaMessages(Anthropic):
+    """Its other API. What it looks at before the first question has tests of its own."""
+
+    name, model = "ollama", "qwen3"
+    options = {"api": "messages", "context_limit": 1_000_000_000}  # noqa: RUF012
+
+
 class ClaudeCli:
     """A program, whose lines hold the events of Anthropic; it has no document."""
 
@@ -339,7 +353,11 @@ class ClaudeCli:
 
 
 WIRES = {each.api: each() for each in (Anthropic, Chat, Responses, Google, CodeAssist, Ollama)}
-VENDORS = WIRES | {"copilot": Copilot()}
+VENDORS = WIRES | {
+    "copilot": Copilot(),
+    "copilot-responses": CopilotResponses(),
+    "ollama-messages": OllamaMessages(),
+}
 # Programs are started for each call: a few rows each, and only as streams.
 PROGRAMS = {each.api: each() for each in (ClaudeCli,)}
 SPOKEN = VENDORS | PROGRAMS

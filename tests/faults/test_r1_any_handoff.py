@@ -8,8 +8,8 @@ to it to the letter. Faults planted in preparing requests are the controls.
 
 All vendors of `vendor_wires` take part, those with two wires with both, two with a second model,
 and the program of Claude Code: what a new session of it is told, and what one that it goes on with
-has seen. The full tier moves all 901 conversations, three times each, and goes on from every
-recorded answer.
+has seen. Services with an accent have rows of their own. The full tier moves all 901 conversations,
+three times each, and goes on from every recorded answer.
 """
 
 import asyncio
@@ -36,6 +36,7 @@ from holdfast.providers.claude_cli.sessions import Sessions
 from holdfast.testing.replay.ours import wire_for
 from recorded_turns import CORPUS, needs_traffic
 from talks import TALKS
+from vendor_wires import SERVICES, VENDORS
 
 ORDERS = pick(1, 3)
 STOPS = pick(2, len(PARTIES))
@@ -68,12 +69,12 @@ def conversations(path):
                 yield number, messages
 
 
-def journey(messages, seed):
+def journey(messages, seed, parties=PARTIES):
     """The conversation, moved in the order of this seed; a third has tools of unusual names."""
     random = Random(seed)
     if random.random() < 0.3:
         messages = [_renamed(message) for message in messages]
-    moved = Journey(random, PARTIES, tools_for(messages))
+    moved = Journey(random, parties, tools_for(messages))
     asyncio.run(moved.travel(messages))
     return moved
 
@@ -105,6 +106,15 @@ def test_a_real_conversation_moves_across_all_vendors(path):
             moved = journey(messages, seed)
 
             assert moved.wrongs == [], seed
+
+
+@pytest.mark.parametrize("talk", TALKS, ids=lambda talk: talk.__name__)
+def test_a_conversation_moves_across_services_that_speak_with_an_accent(talk):
+    """Of each host in the tables, and from and to the vendors whose wires they speak."""
+    for seed in range(pick(1, 60)):
+        moved = journey(talk(), seed, (*SERVICES, *VENDORS[:4]))
+
+        assert moved.wrongs == [], f"seed {seed}"
 
 
 @needs_traffic

@@ -28,6 +28,7 @@ from holdfast.providers.openai_chat_dialect import GITHUB
 from holdfast.providers.openai_responses import OpenAIResponsesWire
 from holdfast.testing import validators
 from holdfast.window.render import Rendered, Shown, render
+from vendor_wires import SERVICES
 
 HISTORIES = pick(20_000, 60_000)
 IN_WORDS = "claude-cli"  # there is little that could be wrong with words: fewer of them will do
@@ -116,6 +117,20 @@ def test_every_request_to_github_is_accepted():
         is_lenient = type(wire) is CopilotChatWire  # it has fields of its own
         problems = validators.problems(wire.api, body, lenient=is_lenient, model=wire.model)
         assert not problems, f"seed {seed}, {wire.model}: {problems[0]}"
+
+
+def test_every_request_to_a_service_with_an_accent_is_accepted():
+    """Of each host in the tables; who wants the user to have the last word gets that."""
+    wires = [each.opened(each.model, "http://127.0.0.1:9", {}).wire for each in SERVICES]
+    for seed in range(pick(1_500, 60_000)):
+        wire = wires[seed % len(wires)]
+
+        _, _, body = sent(wire, seed, own="somebody:else")
+
+        problems = validators.problems(wire.api, body, lenient=True, model=wire.model)
+        assert not problems, f"seed {seed}, {wire.model}: {problems[0]}"
+        is_answered = body["messages"][-1]["role"] == "assistant"
+        assert not (wire.rules.last_is_user and is_answered), f"seed {seed}, {wire.model}"
 
 
 @pytest.mark.parametrize("api", WIRES)

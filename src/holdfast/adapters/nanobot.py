@@ -32,6 +32,7 @@ from holdfast.adapters import nanobot_history
 from holdfast.adapters.nanobot_history import MESSAGES_MAX, REPLAYED, RESULT_CHARS
 from holdfast.adapters.nanobot_places import HOME, place_of
 from holdfast.adapters.nanobot_store import SessionStore, store_for_nanobot
+from holdfast.consolidation.wording import in_system
 from holdfast.errors import (
     HoldfastError,
     InvalidInput,
@@ -157,7 +158,7 @@ class SessionManager:
     workspace  nanobot's; its sessions are found where the nanobot that used it last keeps them
     url        a store of ours, in the place of a workspace
     data       nanobot's data folder: current ones keep sessions in there
-    options    go to `holdfast.open`
+    options    go to `holdfast.open`; with `memory=`, what is saved is summarised in the background
     """
 
     def __init__(
@@ -251,6 +252,10 @@ class SessionManager:
             self._store.begun_anew(session)
             self.invalidate(key)
             return STARTED
+
+    def get_memory_context(self, key: str) -> str:
+        """What a session's memory holds, for the system prompt; "" if there is nothing."""
+        return in_system(None, self._store.memory_of(key)) or ""
 
     def fork_session_before_user_index(
         self, source_key: str, target_key: str, before_user_index: int

@@ -21,12 +21,13 @@ import holdfast.manager
 from holdfast.adapters import nanobot_log, nanobot_places
 from holdfast.adapters.nanobot_log import Seen, Wanted
 from holdfast.adapters.nanobot_places import Place
+from holdfast.consolidation import counter
 from holdfast.errors import SessionExpired, SessionNotFound, Unsupported
 from holdfast.frozen import freeze, thaw
 from holdfast.loop_thread import LoopThread
 from holdfast.messages import Message
 from holdfast.stores.base import Tenant
-from holdfast.stores.values import Summary
+from holdfast.stores.values import Record, Summary
 
 PREVIEW_CHARS = 120
 _FIRST = 8  # messages among which the preview of a session is looked for
@@ -125,7 +126,16 @@ class SessionStore:
             found = self.loop.run(nanobot_log.save(self._tenant, wanted, seen))
             self._absent.discard(session.key)
             self.sessions.invalidate(session.key)
+            if self.sessions.memory is not None:
+                found = self.loop.run(self._saved(session, found))
             self._remember(session, found)
+
+    def memory_of(self, key: str) -> str:
+        """What a session is told of the memory, also before it is made; "" without one."""
+        memory = self.sessions.memory
+        if memory is None:
+            return ""
+        return memory.text(self.loop.run(self._record(key)) or Record(key=key))
 
     def knows(self, session: object) -> bool:
         """Whether this very session was loaded or saved here."""
@@ -200,6 +210,18 @@ class SessionStore:
             return await self._tenant.load(key)
         except (SessionNotFound, SessionExpired):
             return None
+
+    async def _saved(self, session: SessionLike, seen: Seen) -> Seen:
+        """More was said: it may be time to summarise what is older. What was summarised since the
+        session was last here, it is told."""
+        record = await self._tenant.load(session.key)
+        if self.sessions.memory is not None:
+            self.sessions.memory.after(record, record.branch_named(record.branch).count)
+        at = counter.known(record)
+        if at is None or session.last_consolidated != seen.cursor:
+            return seen  # it says itself how much is summarised
+        session.last_consolidated = at
+        return seen._replace(cursor=at)
 
     async def _list(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []

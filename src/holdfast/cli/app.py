@@ -1,5 +1,7 @@
 """What every command is given: where conversations are, and where to print."""
 
+import os
+import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cached_property
@@ -7,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli import config
-from holdfast.cli.failures import NOT_FOUND, Failure
+from holdfast.cli.failures import NOT_FOUND, USAGE, Failure
 from holdfast.cli.screen import Screen
 
 if TYPE_CHECKING:  # neither is needed to print help
@@ -46,6 +48,19 @@ class App:
         return config.setting("tenant", self._tenant)[0]
 
     @property
+    def go_on(self) -> str:
+        """What somebody types to go on with the latest conversation."""
+        program = os.environ.get("HOLDFAST_PROGRAM") or "holdfast chat"
+        if not self._store:
+            return f"{program} -c"
+        has_secret = "@" in self._store or "password=" in self._store
+        return f"{program} -c --store {'…' if has_secret else shlex.quote(self._store)}"
+
+    def forgetful(self) -> "App":
+        """The same, but keeping nothing."""
+        return App("memory:", self._tenant, self._color, self.is_debug)
+
+    @property
     def is_default_store(self) -> bool:
         return self.store_url == config.default_store()
 
@@ -61,6 +76,12 @@ class App:
 
         if create and self.is_default_store:
             config.data_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not create and self.store_url.lower().startswith("memory:"):
+            raise Failure(
+                "memory: is forgotten at the end of each command, so nothing is in it: "
+                "name another store with --store",
+                USAGE,
+            )
         if not create and (path := _place(self.store_url)) is not None:
             if not path.exists():
                 raise NoStore(path, is_default=self.is_default_store)

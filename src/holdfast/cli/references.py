@@ -13,6 +13,7 @@ from holdfast.cli.failures import NOT_FOUND, Failure
 
 if TYPE_CHECKING:
     from holdfast.manager import SessionManager
+    from holdfast.peek import Peek
     from holdfast.session import Session
 
 _LATEST = re.compile(r"@(?:-(\d+))?\Z")
@@ -20,15 +21,22 @@ _PAGE = 1_000
 _SHOWN = 5
 
 
+class Unknown(Failure):
+    """There is no such conversation."""
+
+    def __init__(self, reference: str) -> None:
+        super().__init__(f"there is no conversation {reference!r}: see holdfast ls", NOT_FOUND)
+
+
 async def find_key(sessions: "SessionManager", reference: str) -> str:
     """The key of the conversation that is meant, or Failure."""
     if latest := _LATEST.match(reference):
         return await _latest(sessions, int(latest[1] or 0))
-    from holdfast.errors import Corrupt, InvalidInput, SessionExpired, SessionNotFound
+    from holdfast.errors import Corrupt, InvalidInput, SessionNotFound
 
     try:
-        return (await sessions.get(reference)).key
-    except (Corrupt, SessionExpired):  # it is there, whatever can be done with it
+        return (await sessions.peek(reference)).key
+    except Corrupt:  # it is there, whatever can be done with it
         return reference
     except (SessionNotFound, InvalidInput):
         return await _beginning(sessions, reference)
@@ -37,6 +45,11 @@ async def find_key(sessions: "SessionManager", reference: str) -> str:
 async def find(sessions: "SessionManager", reference: str) -> "Session":
     """The conversation that is meant, or Failure."""
     return await sessions.get(await find_key(sessions, reference))
+
+
+async def look(sessions: "SessionManager", reference: str) -> "Peek":
+    """The conversation that is meant, to be read without being opened, or Failure."""
+    return await sessions.peek(await find_key(sessions, reference))
 
 
 async def _latest(sessions: "SessionManager", back: int) -> str:
@@ -58,7 +71,7 @@ async def _beginning(sessions: "SessionManager", start: str) -> str:
             break
         page = await sessions.list(limit=_PAGE, page=page.next)
     if not start or not found:
-        raise Failure(f"there is no conversation {start!r}: see holdfast ls", NOT_FOUND)
+        raise Unknown(start)
     if len(found) > 1:
         shown = ", ".join(found[:_SHOWN]) + (" and more" if len(found) > _SHOWN else "")
         raise Failure(f"{start!r} may be {shown}: give more of it", NOT_FOUND)

@@ -9,10 +9,14 @@ import os
 import shutil
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TextIO
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
 
 from holdfast.text import safe as safe
+
+if TYPE_CHECKING:
+    from holdfast.cli.pager import Pager
 
 _STYLES = {
     "bold": "1",
@@ -31,6 +35,30 @@ def one_line(text: str, width: int) -> str:
     """The beginning of a text, in one line of this many columns."""
     flat = " ".join(safe(text[: width * 4 + 100], keep=" \t\n").split())
     return cut(flat, width)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The lines of a text that is safe already, none wider than this, broken between words."""
+    found: list[str] = []
+    for line in text.split("\n"):
+        while columns(line) > width:
+            head = _fitting(line, width)
+            space = head.rfind(" ")
+            if space > 0 and head[:space].strip():
+                head = head[:space]
+            found.append(head)
+            line = line[len(head) :].lstrip(" ")
+        found.append(line)
+    return found
+
+
+def _fitting(text: str, width: int) -> str:
+    """As much of a text as so many columns hold, and never nothing."""
+    for at, c in enumerate(text):
+        width -= _columns(c)
+        if width < 0:
+            return text[: max(1, at)]
+    return text
 
 
 def columns(text: str) -> int:
@@ -74,6 +102,7 @@ class Screen:
     def __init__(self, color: str = "auto") -> None:
         self.is_terminal = _is_terminal(sys.stdout)
         self._color = color
+        self._pager: Pager | None = None
 
     @property
     def width(self) -> int:
@@ -82,6 +111,17 @@ class Screen:
             return 10_000 if "COLUMNS" not in os.environ else shutil.get_terminal_size().columns
         return max(20, shutil.get_terminal_size().columns)
 
+    @property
+    def has_color(self) -> bool:
+        """Whether stdout is coloured."""
+        return self._has_color(sys.stdout)
+
+    @property
+    def can_rewrite(self) -> bool:
+        """Whether a line can be written again over itself, and somebody sees that."""
+        is_seen = self.is_terminal and _is_terminal(sys.stderr)
+        return is_seen and os.environ.get("TERM", "dumb") != "dumb"
+
     def styled(self, text: str, *styles: str, on: TextIO | None = None) -> str:
         """The text, already safe, in a style, where there is colour."""
         if not text or not styles or not self._has_color(on or sys.stdout):
@@ -89,18 +129,44 @@ class Screen:
         return f"\x1b[{';'.join(_STYLES[style] for style in styles)}m{text}\x1b[0m"
 
     def print(self, text: str = "", *, end: str = "\n") -> None:
-        """To stdout. The text is safe already: see `safe`."""
-        sys.stdout.write(text + end)
+        """To stdout, or the pager. The text is safe already: see `safe`."""
+        end_line()
+        (self._pager or sys.stdout).write(text + end)
+
+    @contextmanager
+    def paged(self, *, is_wanted: bool = True) -> Iterator[None]:
+        """What is printed in here goes through a pager where it is longer than the screen."""
+        if not is_wanted or not self.is_terminal or os.environ.get("TERM") == "dumb":
+            yield
+            return
+        from holdfast.cli.pager import paged
+
+        with paged(shutil.get_terminal_size().lines - 1, self._use_pager):
+            yield
+
+    def _use_pager(self, pager: "Pager | None") -> None:
+        self._pager = pager
+
+    def sign(self, sign: str, plain: str) -> str:
+        """A sign, or what stands for it where it cannot be written."""
+        try:
+            sign.encode(sys.stdout.encoding or "ascii")
+        except UnicodeEncodeError:
+            return plain
+        return sign
 
     def note(self, text: str, *styles: str) -> None:
-        """To stderr, for people."""
+        """To stderr, for people; on a terminal no word is cut in two."""
         end_line()
-        print(self.styled(text, *(styles or ("dim",)), on=sys.stderr), file=sys.stderr, flush=True)
+        lines = wrapped(text, self.width) if _is_terminal(sys.stderr) else [text]
+        styled = [self.styled(line, *(styles or ("dim",)), on=sys.stderr) for line in lines]
+        print("\n".join(styled), file=sys.stderr, flush=True)
 
     def json(self, value: Any) -> None:
         """One JSON document, for programs; indented on a terminal."""
         indent = 2 if self.is_terminal else None
-        self.print(json.dumps(value, ensure_ascii=not _is_utf8(sys.stdout), indent=indent))
+        text = json.dumps(value, ensure_ascii=not _is_utf8(sys.stdout), indent=indent)
+        self.print(_safe_json(text))
 
     def table(self, rows: Iterable[Sequence[str]], heads: Sequence[str]) -> None:
         """Rows under their heads; the last column takes the room that is left."""
@@ -146,6 +212,22 @@ class Screen:
         if os.environ.get("FORCE_COLOR"):
             return True
         return _is_terminal(stream) and os.environ.get("TERM") != "dumb"
+
+
+def _safe_json(text: str) -> str:
+    """The same JSON, with what could steer a terminal as its escapes."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c == "\n" or unicodedata.category(c) == "Zs" else _escaped(c)
+        for c in text
+    )
+
+
+def _escaped(c: str) -> str:
+    units = c.encode("utf-16-be", "surrogatepass")
+    pairs = (units[at : at + 2] for at in range(0, len(units), 2))
+    return "".join(f"\\u{int.from_bytes(pair):04x}" for pair in pairs)
 
 
 def _columns(c: str) -> int:

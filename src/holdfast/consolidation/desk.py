@@ -1,7 +1,7 @@
 """What a manager lends its memory, and the sessions that it is asked about."""
 
 from collections.abc import Callable, Coroutine
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from holdfast.messages import Message
 from holdfast.steps.orders import Redact, redacted
@@ -10,14 +10,19 @@ from holdfast.stores.base import Tenant
 from holdfast.window.ledger import Ledger
 
 
-class Talk(Protocol):
-    """A session, as far as a memory has to do with it."""
+@runtime_checkable
+class Whose(Protocol):
+    """A session, or its record: whose memory is meant."""
 
     @property
     def key(self) -> str: ...
 
     @property
     def id(self) -> str: ...
+
+
+class Talk(Whose, Protocol):
+    """A session, as far as a memory has to do with it."""
 
     @property
     def ledger(self) -> Ledger: ...

@@ -6,16 +6,19 @@ from contextlib import suppress
 from pathlib import Path
 
 from holdfast import private_files
+from holdfast.stores.disk_errors import translate
 
 
 def read(path: Path) -> bytes:
     """What is in a regular file; nothing if it is missing."""
     try:
         fd = private_files.open_regular(path, os.O_RDONLY)
+        with os.fdopen(fd, "rb") as file:
+            return file.read()
     except FileNotFoundError:
         return b""
-    with os.fdopen(fd, "rb") as file:
-        return file.read()
+    except OSError as error:
+        raise translate(error, str(path)) from error
 
 
 def size(path: Path) -> int:
@@ -54,15 +57,17 @@ def add(path: Path, at: int, data: bytes) -> None:
 
 
 def remove(path: Path) -> None:
-    """Take a file away, if it is there."""
-    path.unlink(missing_ok=True)
+    """Take a file away, if it is there, so that it does not come back after a power cut."""
+    with suppress(FileNotFoundError):
+        path.unlink()
+        private_files.sync_folder(path.parent)
 
 
 def remove_all(folder: Path) -> None:
     """Take a folder away with everything in it, if it is there. No link is followed."""
     for path, folders, files in os.walk(folder, topdown=False, followlinks=False):
         for name in files:
-            remove(Path(path, name))
+            Path(path, name).unlink(missing_ok=True)
         for name in folders:
             below = Path(path, name)
             below.unlink() if below.is_symlink() else below.rmdir()

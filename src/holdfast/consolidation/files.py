@@ -255,7 +255,9 @@ class Files:
             disk.write(self._made, b"".join(map(state.written, kept)))
 
     def remove(self) -> None:
-        """Take all of it away."""
+        """Take all of it away; what tells where it is from goes last here too."""
+        for path in (self.memory, self.history):
+            disk.remove(path)
         disk.remove_all(self.folder)
 
 

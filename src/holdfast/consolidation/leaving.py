@@ -5,8 +5,9 @@ expired may yet find it used: there the session is doomed first, and what memory
 it is known to be gone. Cut off between, the next one finds that.
 """
 
+import logging
 from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from holdfast.consolidation.files import HISTORY, MEMORY, Files
 from holdfast.consolidation.places import Places
@@ -15,6 +16,8 @@ from holdfast.consolidation.waiting import held, in_thread
 from holdfast.errors import HoldfastError, SessionExpired, SessionNotFound
 from holdfast.stores.base import Tenant
 from holdfast.stores.values import Record
+
+_log = logging.getLogger("holdfast")
 
 
 class Leaving:
@@ -33,7 +36,7 @@ class Leaving:
         The messages themselves go inside of this: cut off between, it is asked for again.
         """
         files = self._files(record.key, record.id)
-        async with held(self._places.lock):
+        async with self._held(files):
             await in_thread(self._forget, files, record.id, seqs)
             yield
 
@@ -48,7 +51,7 @@ class Leaving:
     async def doom(self, record: Record) -> None:
         """A store is about to delete this session, unless it is used meanwhile: see `bury`."""
         files = self._files(record.key, record.id)
-        async with held(self._places.lock):
+        async with self._held(files):
             await in_thread(self._doom, files, record.id)
 
     def _doom(self, files: Files, id: str) -> None:
@@ -62,7 +65,7 @@ class Leaving:
                 try:
                     await self._tenant.load(owner.key)
                 except SessionExpired:
-                    async with held(self._places.lock):
+                    async with self._held(files):
                         await in_thread(self._doom, files, id)
                 except HoldfastError:
                     continue  # it is not ours, or cannot be read
@@ -78,7 +81,7 @@ class Leaving:
                 await self._bury(files, owner.key, id)
 
     async def _bury(self, files: Files, key: str, id: str) -> None:
-        async with held(self._places.lock):
+        async with self._held(files):
             if await self._is_gone(key, id):
                 await in_thread(self._forget, files, id, None)
 
@@ -86,14 +89,22 @@ class Leaving:
         return await in_thread(self._find_owners)
 
     def _find_owners(self) -> list[tuple[Files, str, Owner]]:
-        found = [Files(each) for each in self._places.all()]
-        return [(files, id, owner) for files in found for id, owner in files.owners().items()]
+        found: list[tuple[Files, str, Owner]] = []
+        for files in map(Files, self._places.all()):
+            try:
+                found += [(files, id, owner) for id, owner in files.owners().items()]
+            except HoldfastError as error:  # of one folder; the others go on
+                _log.warning("whose memory this is cannot be told: %s", error)
+        return found
 
     async def _is_gone(self, key: str, id: str) -> bool:
         try:
             return (await self._tenant.load(key, even_expired=True)).id != id
         except SessionNotFound:
             return True
+
+    def _held(self, files: Files) -> AbstractAsyncContextManager[None]:
+        return held(self._places.lock(files.folder))
 
     def where(self) -> tuple[str, ...]:
         """Where a memory keeps anything, in words: what an erase goes through."""

@@ -34,14 +34,16 @@ class Places:
         path = folder.rstrip("/") if isinstance(folder, str) else folder
         self.root = absolute(path) / "memory"  # type: ignore[arg-type]
 
-    @property
-    def lock(self) -> Path:
-        """Held by whoever changes anything below the root."""
-        return self.root / OWN / "lock"
+    def lock(self, folder: Path) -> Path:
+        """Held by whoever changes anything in that folder: another one is not waited for."""
+        return self._beside("lock", folder)
 
     def busy(self, folder: Path) -> Path:
         """Held by whoever asks a model what to keep in that folder."""
-        return self.root / OWN / f"busy-{digest_of(str(folder.relative_to(self.root)))}"
+        return self._beside("busy", folder)
+
+    def _beside(self, what: str, folder: Path) -> Path:
+        return self.root / OWN / f"{what}-{digest_of(str(folder.relative_to(self.root)))}"
 
     def of(self, tenant: str, key: str, id: str) -> Path:
         """The folder in which a session's memory is."""

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from holdfast import private_files
-from holdfast.consolidation import disk
 from holdfast.file_lock import FileLock
 from holdfast.stores.disk_errors import translate
 
@@ -17,11 +16,11 @@ _Result = TypeVar("_Result")
 
 
 @asynccontextmanager
-async def held(path: Path, *, is_kept: bool = True) -> AsyncIterator[None]:
+async def held(path: Path) -> AsyncIterator[None]:
     """Have the lock at this path, between tasks and between processes.
 
-    Each time it is another descriptor, which the kernel tells apart even inside one process. The
-    file of a lock that is not `is_kept` is taken away at the end: whoever waits notices.
+    Each time it is another descriptor, which the kernel tells apart even inside one process. Its
+    file is taken away at the end, as there is one for each folder: whoever waits notices.
     """
     lock = FileLock(path)
     pause_s = _PAUSE_S
@@ -35,10 +34,14 @@ async def held(path: Path, *, is_kept: bool = True) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        if not is_kept:
-            disk.remove(path)
-        lock.release()
-        lock.close()
+        _let_go(lock)
+
+
+def _let_go(lock: FileLock) -> None:
+    with suppress(OSError):  # it stays then, which does no harm
+        lock.path.unlink()
+    lock.release()
+    lock.close()
 
 
 async def in_thread(function: Callable[..., _Result], *args: Any) -> _Result:

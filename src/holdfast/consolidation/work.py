@@ -42,10 +42,16 @@ _CHARACTERS_A_TOKEN = 3
 
 
 class Said(NamedTuple):
-    """What is to be kept of a range, and what it took. `memory` is None where nothing is new."""
+    """What is to be kept of a range, and what it took.
 
-    entry: str
-    memory: str | None
+    memory  the new MEMORY.md; None where nothing is new
+    read    the digest of the MEMORY.md that the model had read; None where none was asked
+    is_raw  the entry is the messages themselves
+    """
+
+    entry: str = ""
+    memory: str | None = None
+    read: str | None = None
     usage: Usage = Usage()
     is_raw: bool = False
 
@@ -88,14 +94,13 @@ class Work:
         id: str,
     ) -> None:
         self._desk = desk
-        self._places = places
         self._rules = rules
         self._tell = tell
         self._key = key
         self._id = id
         folder = places.of(desk.tenant.name, key, id)
         self._files = Files(folder, rules.versions_max)
-        self._busy = places.busy(folder)
+        self._busy, self._lock = places.busy(folder), places.lock(folder)
 
     async def run(self, *, is_all: bool = False, if_due: bool = False) -> int:
         """Summarise what is new, as the range has it; how many messages that were.
@@ -103,7 +108,7 @@ class Work:
         One at a time for each folder: nobody else asks a model about it meanwhile.
         """
         done = 0
-        async with held(self._busy, is_kept=False):
+        async with held(self._busy):
             wanted = await self._range(is_all=is_all, if_due=if_due)
             while wanted is not None and wanted.start < wanted.stop:
                 stop = await self._keep_first(wanted)
@@ -116,7 +121,7 @@ class Work:
 
     async def settle(self) -> None:
         """Carry out what was decided before a crash."""
-        async with held(self._places.lock):
+        async with held(self._lock):
             await self._settle()
 
     async def _settle(self) -> None:
@@ -168,7 +173,7 @@ class Work:
             self._tell(started)
             seen = await in_thread(self._files.seen)
             part, said = await self._ask(part, seen)
-            if await self._keep(part, seen, said):
+            if await self._keep(part, said):
                 return part.range.stop
         raise StoreUnavailable("the memory", "it is changed by others all the time")
 
@@ -188,7 +193,7 @@ class Work:
         """What is to be kept of the messages, or of fewer if these are too long for the model."""
         lines = [said for each in part.messages if (said := wording.line(each))]
         if not lines:
-            return part, Said("", None)
+            return part, Said()
         try:
             return part, await self._asked(lines, seen)
         except ContextOverflow as error:
@@ -211,7 +216,8 @@ class Work:
         saved = wording.read_answer(exchange.response.message, target.name)
         entry, memory = self._desk.redacted(saved.entry), self._desk.redacted(saved.memory)
         is_new = bool(memory.strip()) and memory != seen.memory
-        return Said(entry, memory if is_new else None, exchange.response.usage)
+        new = memory if is_new else None
+        return Said(entry, new, seen.digest, exchange.response.usage)
 
     async def _failed(self, part: Part, error: HoldfastError) -> Said:
         """The model could not say what to keep: that is an error, and after some the messages
@@ -228,10 +234,10 @@ class Work:
         self._tell(failed)
         if failures < self._rules.failures_max:
             raise error
-        return Said(wording.raw(part.messages, ids.now()), None, is_raw=True)
+        return Said(wording.raw(part.messages, ids.now()), is_raw=True)
 
     async def _note_failure(self, why: str) -> int:
-        async with held(self._places.lock):
+        async with held(self._lock):
             now = await in_thread(self._files.settled)
             owner = now.owners.get(self._id) or self.owner
             owner = changed(owner, {"failures": owner.failures + 1, "why": why})
@@ -245,12 +251,12 @@ class Work:
 
     # Check and keep
 
-    async def _keep(self, part: Part, seen: Seen, said: Said) -> bool:
+    async def _keep(self, part: Part, said: Said) -> bool:
         """Keep it; False if it is not of what there is now."""
-        async with held(self._places.lock):
+        async with held(self._lock):
             await self._settle()
-            before = await in_thread(self._files.seen)
-            if said.memory is not None and before.digest != seen.digest:
+            now = await in_thread(self._files.seen)
+            if said.read not in (None, now.digest):  # the entry may repeat what is not there now
                 return False
             if not await self._is_as_read(part):
                 return False

@@ -62,11 +62,18 @@ def open_provider(name: str, **options: Any) -> Provider:
         module, kind = _VENDORS[vendor]
         maker = getattr(import_module(f"holdfast.providers.{module}"), kind).opened
     else:
-        maker = _registered(vendor)
+        maker = _registered(vendor).load()
     provider = maker(model, **options)
     if not isinstance(provider, Provider):
         raise InvalidInput("a provider", f"{vendor!r} is registered, but makes no Provider")
     return provider
+
+
+def check_provider(name: str) -> None:
+    """InvalidInput where `open_provider` knows no such vendor; nothing is opened or imported."""
+    vendor, _ = _split(name)
+    if vendor not in _VENDORS:
+        _registered(vendor)
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -86,6 +93,6 @@ def _registered(vendor: str) -> Any:
     found = entry_points(group="holdfast.providers")
     for each in found:
         if each.name == vendor:
-            return each.load()
+            return each
     known = sorted({*_VENDORS, *(each.name for each in found)})
     raise InvalidInput(f"vendor {vendor[:80]!r}", f"is unknown here: there are {', '.join(known)}")

@@ -94,10 +94,21 @@ class Credentials:
             raise InvalidInput("api_key", f"gave {type(value).__name__}, and a key is a string")
         value = value.strip()  # a file or a shell leaves a newline behind it
         if not is_header_value(value):
-            raise AuthError(
-                f"the key has characters that no header can hold ({self.way_out})", provider
-            )
+            raise unusable("the key has characters that no header can hold", self.way_out, provider)
         return Secret(value)
+
+
+def unusable(
+    why: str,
+    way_out: str,
+    provider: str = "",
+    status: int | None = None,
+    request_id: str | None = None,
+) -> AuthError:
+    """The error for credentials that cannot be used, which says what to do about these."""
+    error = AuthError(why, provider, status, request_id)
+    error.way_out = way_out
+    return error
 
 
 def is_header_value(value: str) -> bool:

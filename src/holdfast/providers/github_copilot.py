@@ -9,11 +9,11 @@ from collections.abc import Callable
 from os import environ
 from typing import Any, ClassVar, Self
 
-from holdfast.errors import AuthError, InvalidInput, ProviderError
+from holdfast.errors import InvalidInput, ProviderError
 from holdfast.providers import github_wires
 from holdfast.providers.address import Address
-from holdfast.providers.attempts import Attempt, Attempts, FixedAttempts, Outgoing, SameAttempts
-from holdfast.providers.credentials import Credentials, Headers, Hidden, Key, Secret
+from holdfast.providers.attempts import Attempt, Attempts, Outgoing, SameAttempts
+from holdfast.providers.credentials import Credentials, Headers, Hidden, Key, Secret, unusable
 from holdfast.providers.fields import Object
 from holdfast.providers.github_shared import FILE_VARIABLE, OPTIONS, GitHub
 from holdfast.providers.github_token import CopilotToken
@@ -26,7 +26,8 @@ TOKEN_URL = "https://api.github.com/copilot_internal/v2/token"  # noqa: S105 - a
 IDLE_S = 120.0
 UNAUTHORIZED = 401
 _HOMES = (".githubcopilot.com", ".ghe.com")  # where GitHub may send its users to
-_NO_TOKEN = f"there is no OAuth token: pass token_file=, or set {FILE_VARIABLE}"
+_SIGN_IN = "sign in to Copilot again"
+_FILE = f"pass token_file=, or set {FILE_VARIABLE}"
 
 
 class CopilotProvider(GitHub):
@@ -80,27 +81,25 @@ class CopilotProvider(GitHub):
         return secret
 
     async def _exchanged(self) -> Object:
-        """What GitHub gives for the user's own token."""
-        from holdfast.providers.exchange import Exchange
-
+        """What GitHub gives for the user's own token; the tries are those of the call."""
         oauth = await self._oauth.read(self.vendor)
         if oauth is None:
-            raise AuthError(_NO_TOKEN, self.vendor)
+            raise unusable("there is no OAuth token", _FILE, self.vendor)
         headers = Headers({"accept": "application/json", "user-agent": "holdfast"} | self.headers)
         headers["authorization"] = f"token {oauth.reveal()}"
         request = Request("GET", str(self._token_url), headers)
-        attempts = FixedAttempts(Attempt(request, Hidden([oauth])))
         try:
-            return await Exchange(self._pipe, attempts, self.vendor, self._tries_max).document()
+            return await self.ask_once(Attempt(request, Hidden([oauth])))
         except ProviderError as error:
             if error.status not in (401, 403, 404):
                 raise
-            why = f"GitHub gives no token for Copilot ({error.detail}): sign in to Copilot again"
-            raise AuthError(why, self.vendor, error.status, error.request_id) from error
+            why = f"GitHub gives no token for Copilot ({error.detail})"
+            facts = (self.vendor, error.status, error.request_id)
+            raise unusable(why, _SIGN_IN, *facts) from error
 
     @property
     def way_to_a_key(self) -> str:
-        return f"sign in to Copilot again: pass token_file=, or set {FILE_VARIABLE}"
+        return f"{_SIGN_IN}: {_FILE}"
 
     # The models
 

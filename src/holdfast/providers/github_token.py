@@ -6,16 +6,11 @@ be right) and where Copilot is for this user (`endpoints.api`; elsewhere it answ
 
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
-from holdfast.errors import AuthError
 from holdfast.providers import fields
-from holdfast.providers.credentials import Secret
+from holdfast.providers.credentials import Secret, unusable
 from holdfast.providers.fields import Object
-
-if TYPE_CHECKING:
-    import asyncio
+from holdfast.providers.shared_work import SharedWork
 
 USUAL_S = 1_500.0
 MARGIN_S = 300.0  # before it expires, where GitHub does not say when to have the next
@@ -38,32 +33,28 @@ class CopilotToken:
         self._clock = clock
         self._secret: Secret | None = None
         self._fresh_until = 0.0
-        # A lock belongs to the event loop that it was first waited for in.
-        locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
-        self._locks = locks
+        self._work = SharedWork()
 
     async def read(self) -> Secret:
         """The token, a new one if the last is about to expire or was refused."""
-        import asyncio  # here, because it is slow to import
-
-        async with self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
-            if self._secret is None or self._clock() >= self._fresh_until:
-                self._take(await self._fetch())
-            assert self._secret is not None
+        if self._secret is not None and self._clock() < self._fresh_until:
             return self._secret
+        return await self._work.done("token", self._exchanged)
 
     def drop(self, refused: Secret) -> None:
         """Copilot did not take this one. Another that was had meanwhile stays."""
         if self._secret is not None and self._secret.reveal() == refused.reveal():
             self._secret = None
 
-    def _take(self, document: Object) -> None:
+    async def _exchanged(self) -> Secret:
+        document = await self._fetch()
         token = document.get("token")
         if not isinstance(token, str) or not token:
-            raise AuthError("GitHub gave no token for Copilot: sign in again", "github")
+            raise unusable("GitHub gave no token for Copilot", "sign in again", "github")
         self.api = _api(document)
-        self._secret = Secret(token)
+        self._secret = secret = Secret(token)
         self._fresh_until = self._clock() + _fresh_s(document)
+        return secret
 
 
 def _api(document: Object) -> str | None:

@@ -17,7 +17,7 @@ from holdfast.providers import pipe
 from holdfast.providers.address import Address
 from holdfast.providers.attempts import Attempt, Attempts, FixedAttempts, Outgoing, SameAttempts
 from holdfast.providers.base import Callbacks, Response
-from holdfast.providers.credentials import Credentials, Headers, Hidden, Key, Secret
+from holdfast.providers.credentials import Credentials, Headers, Hidden, Key, Secret, unusable
 from holdfast.providers.fields import Object
 from holdfast.providers.options import checked_count, checked_headers, checked_proxy, names_of
 from holdfast.providers.retries import TRIES_MAX
@@ -109,10 +109,6 @@ class HttpProvider(WireProvider):
         """Have what a request needs; called before each. The address may change here."""
         return
 
-    def url(self, ask: Ask) -> str:
-        """Where a question goes."""
-        return self.address.join(self.wire.path(ask))
-
     def attempts(self, outgoing: Outgoing) -> Attempts[pipe.Request]:
         """The tries of one request. Credentials and addresses may change between two of them."""
         return SameAttempts(self, outgoing)
@@ -131,7 +127,7 @@ class HttpProvider(WireProvider):
         return None
 
     def explain(self, error: ProviderError) -> None:
-        if error.status is None:
+        if error.status is None or error.way_out != type(error).way_out:
             return
         if isinstance(error, AuthError):
             error.way_out = f"{AuthError.way_out}; for another one, {self.way_to_a_key}"
@@ -147,13 +143,14 @@ class HttpProvider(WireProvider):
         cancel_token: CancelToken | None,
         on_retry: OnRetry | None,
     ) -> Response:
-        body = _encode(self.wire.to_wire(ask))
-        headers = self.wire.headers(ask)
+        wire = self.wire  # it may be another one when the answer comes
+        body, headers = _encode(wire.to_wire(ask)), wire.headers(ask)
         if ask.stream:
             headers["accept"] = "text/event-stream, application/json"
         async with nullcontext() if cancel_token is None else cancel_token.guard():
-            exchange = await self._exchange("POST", lambda: self.url(ask), body, headers)
-        return await exchange.complete(self.wire, ask, callbacks, cancel_token, on_retry)
+            path = wire.path(ask)
+            exchange = await self._exchange("POST", lambda: self.address.join(path), body, headers)
+        return await exchange.complete(wire, ask, callbacks, cancel_token, on_retry)
 
     async def list_models(self, prefix: str = "") -> tuple[str, ...]:
         names: dict[str, None] = {}
@@ -245,7 +242,7 @@ class HttpProvider(WireProvider):
             return None
         key = await self._credentials.read(self.vendor)
         if key is None and not self._works_without_key:
-            raise AuthError(f"there is no key: {self.way_to_a_key}", self.vendor)
+            raise unusable("there is no key", self.way_to_a_key, self.vendor)
         return key
 
     @property
@@ -278,7 +275,7 @@ _NOT_FOUND = 404
 _OTHER_MODEL = "look for {model!r} in what list_models() tells, and check the address"
 _NO_MODEL = re.compile(
     r"\bmodels?\b.{0,200}\b(not exist|not found|not a valid|not available|no longer)\b"
-    r"|\b(unknown|invalid|no such)\s+model\b",
+    r"|\b(unknown|invalid|no such)\s+model\b|\bmodel is not supported\b",
     re.IGNORECASE | re.DOTALL,
 )
 

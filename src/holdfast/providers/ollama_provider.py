@@ -28,6 +28,7 @@ from holdfast.providers.fields import Object
 from holdfast.providers.http_provider import HttpProvider
 from holdfast.providers.ollama_messages import OllamaMessagesWire
 from holdfast.providers.ollama_window import Sent, is_cut, is_suspicious, sent
+from holdfast.providers.shared_work import SharedWork
 from holdfast.providers.wire import Ask, Wire
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class OllamaProvider(HttpProvider):
     _is_said = False
     _window: int | None = None  # as it was last found out
     _is_looked_for = False
+    _work: SharedWork
 
     @classmethod
     def opened(cls, model: str, *, api: str | None = None, **options: Any) -> Self:
@@ -74,6 +76,7 @@ class OllamaProvider(HttpProvider):
             given, what = environ.get(cls.address_variable) or cls.address_default, "OLLAMA_HOST"
         made = cls(OllamaMessagesWire(model), server.address_of(given, what), **common)
         made._api, made._is_said = api, api is not None
+        made._work = SharedWork()
         made.wire = made._wire()
         return made
 
@@ -96,7 +99,8 @@ class OllamaProvider(HttpProvider):
 
     def explain(self, error: ProviderError) -> None:
         super().explain(error)
-        error.way_out = server.way_out(error, self.model) or error.way_out
+        way_out = server.way_out(error, self.model, is_native=self._api == NATIVE)
+        error.way_out = way_out or error.way_out
 
     async def verify(self) -> None:
         """Also: the model is there."""
@@ -115,13 +119,15 @@ class OllamaProvider(HttpProvider):
         token = cancel_token or CancelToken()
         async with token.guard():
             await self._find_out()
-            ask = question()
+            wire, ask = self.wire, question()
             size = sent(ask, self._counter)
             await self._refuse_what_cannot_fit(size)
         try:
-            response = await super().put(lambda: ask, callbacks, cancel_token, on_retry)
+            # Another call may have found out meanwhile that the server wants another wire.
+            asked = lambda: ask if self.wire is wire else question()  # noqa: E731 - a line
+            response = await super().put(asked, callbacks, cancel_token, on_retry)
         except ProtocolError as error:
-            if not self._takes_other_api(error):
+            if not self._takes_other_api(error, wire):
                 raise
             return await self.put(question, callbacks, cancel_token, on_retry)
         except ContextOverflow as error:
@@ -136,10 +142,13 @@ class OllamaProvider(HttpProvider):
     # Which API, and which window
 
     async def _find_out(self) -> None:
-        """What is not known yet. A server that does not say it may answer all the same; one that
-        is not there is for the question itself to notice."""
-        if self._is_looked_for and self._api is not None:
-            return
+        """What is not known yet, once for all who ask at the same time."""
+        if not self._is_looked_for or self._api is None:
+            await self._work.done("server", self._look)
+
+    async def _look(self) -> None:
+        """A server that does not say it may answer all the same; one that is not there is for the
+        question itself to notice."""
         before = self._api, self._window
         try:
             if self._api is None:
@@ -172,12 +181,14 @@ class OllamaProvider(HttpProvider):
         document = await self._looked(self.get("/api/ps", tries_max=1))
         return server.loaded_in(document, self.model)
 
-    def _takes_other_api(self, error: ProtocolError) -> bool:
+    def _takes_other_api(self, error: ProtocolError, asked: Wire) -> bool:
         """Whether this server knows nothing of the Messages API: then the other is taken."""
-        if self._is_said or self._api == NATIVE or error.status not in (404, 405):
+        is_unknown = error.status in (404, 405) and isinstance(asked, OllamaMessagesWire)
+        if self._is_said or not is_unknown:
             return False
-        self._api, self._window = NATIVE, None
-        self.wire = self._wire()
+        if self._api != NATIVE:  # no other call has found it out meanwhile
+            self._api, self._window = NATIVE, None
+            self.wire = self._wire()
         return True
 
     def _shrink(self, window: int | None) -> None:

@@ -139,11 +139,15 @@ _WINDOW = (
 )
 _START = "start it with `ollama serve`, or say where it is (OLLAMA_HOST, base_url=)"
 _UPDATE = "update Ollama (0.14 or newer speaks this), or pass api='native'"
+_NO_OLLAMA = "check the address (OLLAMA_HOST, base_url=): no Ollama server answers so"
 _KEY = "set OLLAMA_API_KEY or pass api_key=; for a cloud model, run `ollama signin` there"
 
 
-def way_out(error: ProviderError, model: str) -> str | None:
-    """What to do about an error, where Ollama's users can do something of their own."""
+def way_out(error: ProviderError, model: str, *, is_native: bool) -> str | None:
+    """What to do about an error, where Ollama's users can do something of their own.
+
+    `is_native`: the server was asked in the API that all of them have.
+    """
     if isinstance(error, ContextOverflow):
         return _WINDOW
     if isinstance(error, AuthError):
@@ -151,7 +155,9 @@ def way_out(error: ProviderError, model: str) -> str | None:
     if isinstance(error, ConnectionFailed):
         return _START if error.status is None and "no connection to" in error.detail else None
     if isinstance(error, ProtocolError):
-        return _UPDATE if error.status in (404, 405) else None
+        if error.status not in (404, 405):
+            return None
+        return _NO_OLLAMA if is_native else _UPDATE
     said = (way for pattern, way in _WAYS_OUT if re.search(pattern, error.detail, re.IGNORECASE))
     way = next(said, None)
     return None if way is None else way.format(model=model)

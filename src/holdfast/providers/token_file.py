@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import strict
-from holdfast.errors import AuthError, InvalidInput, TooLarge
-from holdfast.providers.credentials import Secret
+from holdfast.errors import InvalidInput, TooLarge
+from holdfast.providers.credentials import Secret, unusable
 
 SIZE_MAX = 65_536
 _NAMES = ("oauth_token", "access_token")
 _HOST = "github.com"
+_SIGN_IN = "sign in again"
+_OTHER_FILE = "name the file that holds your token"
 
 
 def path_of(value: Any, what: str) -> Path:
@@ -38,9 +40,9 @@ def read_token(path: Path) -> Secret:
         try:
             token = _token_in(strict.parse(said, what="the token file").value)
         except (InvalidInput, TooLarge):  # not with its words: they may repeat the file's
-            raise AuthError(f"{path} is no JSON that can be read: sign in again") from None
+            raise unusable(f"{path} is no JSON that can be read", _SIGN_IN) from None
     if not isinstance(token, str) or not token:
-        raise AuthError(f"{path} holds no token ({' or '.join(_NAMES)}): sign in again")
+        raise unusable(f"{path} holds no token ({' or '.join(_NAMES)})", _SIGN_IN)
     return Secret(token)
 
 
@@ -55,18 +57,16 @@ def _read(path: Path) -> str:
         finally:
             os.close(fd)
     except OSError as error:
-        raise AuthError(
-            f"{path} cannot be read ({error.strerror}): name the file that holds your token"
-        ) from None
+        raise unusable(f"{path} cannot be read ({error.strerror})", _OTHER_FILE) from None
     except UnicodeDecodeError:
-        raise AuthError(f"{path} is no text: name the file that holds your token") from None
+        raise unusable(f"{path} is no text", _OTHER_FILE) from None
 
 
 def _check(path: Path, there: os.stat_result) -> None:
     if not stat.S_ISREG(there.st_mode) or there.st_size > SIZE_MAX:
-        raise AuthError(f"{path} is no small file: name the file that holds your token")
+        raise unusable(f"{path} is no small file", _OTHER_FILE)
     if os.name == "posix" and stat.S_IMODE(there.st_mode) & 0o077:
-        raise AuthError(f"{path} can be used by others: run chmod 600 on it")
+        raise unusable(f"{path} can be used by others", "run chmod 600 on it")
 
 
 def _token_in(value: Any) -> Any:

@@ -30,7 +30,7 @@ class Journal:
         self._waiting: list[tuple[str, Any]] = []
         self._is_asked = False  # the scribe, to write
         self._is_written = False  # by the scribe, now
-        self._is_stopped = False
+        self.is_stopped = False  # what was said is in the log, or about to be
         self._wants_end: asyncio.Future[None] | None = None  # of what is being written
         self.at = 0  # the entry behind which the answer will stand
         self.words: list[str] = []
@@ -43,7 +43,7 @@ class Journal:
 
     def begin(self, at: int) -> None:
         """A model is asked, with the branch at the entry `at`."""
-        self._is_stopped = False
+        self.is_stopped = False
         self.at, self.words, self.thoughts = at, [], []
         self._waiting = [("at", at)]
 
@@ -66,7 +66,7 @@ class Journal:
 
     def pause(self) -> None:
         """Write no more, because what was said is about to be appended."""
-        self._is_stopped = True
+        self.is_stopped = True
         if self._is_asked:
             self._is_asked = False
             self._scribe.journals.remove(self)
@@ -90,7 +90,7 @@ class Journal:
     def take(self) -> Iterable[str]:
         """What has gathered, to be written now; nothing if it was stopped meanwhile."""
         self._is_asked = False
-        if self._is_stopped or self._is_written or not self._waiting:
+        if self.is_stopped or self._is_written or not self._waiting:
             return ()
         self._is_written = True
         return self._taken()
@@ -104,7 +104,7 @@ class Journal:
             self._ask()
 
     def _ask(self) -> None:
-        if not self._is_written and not self._is_stopped:
+        if not self._is_written and not self.is_stopped:
             self._is_asked = True
             self._scribe.journals.add(self)
 

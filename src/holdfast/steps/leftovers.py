@@ -114,6 +114,13 @@ def _is_answered(draft: Draft, rows: Sequence[Stored], place: int | None) -> boo
     return place is not None and has_answer(rows[place + 1 :], draft.at or 0)
 
 
+def unstored(draft: Draft, rows: Sequence[Stored]) -> Draft:
+    """The draft without an answer that is stored by now: its turn has these rows."""
+    if _is_answered(draft, rows, _place(rows, draft.message.id)):
+        return draft._replace(partial="", thinking="")
+    return draft
+
+
 def has_answer(rows: Sequence[Stored], at: int) -> bool:
     """Whether a model has said something behind the entry `at`; others may have beside a turn."""
     said = (row.entry for row in rows if row.seq > at and type(row.entry) is Message)

@@ -35,8 +35,10 @@ class Scribe:
         taken = [(each, chunk) for each in journals for chunk in each.take()]
         try:
             pieces = [(journal.lease, chunk) for journal, chunk in taken]
-            for error in filter(None, await self._tenant.journal_all(pieces)):
-                _warn(error)
+            found = await self._tenant.journal_all(pieces)
+            for (journal, _), error in zip(taken, found, strict=True):
+                if error is not None and not journal.is_stopped:
+                    _warn(error)
         except HoldfastError as error:
             _warn(error)
         finally:

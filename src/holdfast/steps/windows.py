@@ -17,7 +17,7 @@ from holdfast.tools import Tool
 from holdfast.window.budget import Budget, Room
 from holdfast.window.evict import Evict
 from holdfast.window.fit import fitting
-from holdfast.window.known import Counted
+from holdfast.window.known import Counted, Estimate
 from holdfast.window.overflow import numbers, recover
 from holdfast.window.plan import Plan, Policy, apply
 from holdfast.window.situation import Situation
@@ -57,16 +57,16 @@ class Windows:
         self._target = target
         self._system = system
         self._tools = tuple(tools)
-        self._budget = budget
+        self.budget = budget
         self._policy = policy
         self._folded_system = folded
-        self._base = target.base(system, self._tools)
+        self.base = target.base(system, self._tools)
 
     async def folded(self) -> None:
         """A fold was made, so no prefix is cached: now the system prompt may change too."""
         if self._folded_system is not None:
             self._system = await self._folded_system()
-            self._base = self._target.base(self._system, self._tools)
+            self.base = self._target.base(self._system, self._tools)
 
     @property
     def context(self) -> int:
@@ -74,8 +74,9 @@ class Windows:
         return limits_of(self._target.provider, self._target.model).context
 
     @property
-    def _room(self) -> Room:
-        return self._target.room(self._budget)
+    def room(self) -> Room:
+        """Tokens of the model's window: all, for the answer, for the request."""
+        return self._target.room(self.budget)
 
     def view(self, pending: Sequence[Message] = ()) -> View:
         """The log with its folds, and what is about to be appended."""
@@ -83,32 +84,48 @@ class Windows:
 
     def situation(self, view: View, trigger: str = "before") -> Situation:
         """How full the window is, and how dear."""
-        ledger, name = self._conversation.ledger, self._target.name
-        counted = self.counted(view)
-        estimate = ledger.estimate(
-            name,
-            counted.all,
-            tools=counted.tools,
-            changed=self._conversation.changed(name, counted.all),
-            stated=self._target.counter.error,
-        )
-        scale = ledger.scale(name)
+        estimate = self.estimate(view)
+        scale = self._conversation.ledger.scale(self._target.name)
         return Situation(
-            limit=self._room.prompt,
+            limit=self.room.prompt,
             used=estimate.tokens,
             margin=estimate.margin,
-            base=int(self._base.all * scale),
+            base=int(self.base.all * scale),
             scale=scale,
-            budget=self._budget,
+            budget=self.budget,
             trigger=trigger,
             prices=self._target.prices,
             cache_ttl_s=self._target.model.cache_ttl_s,
             pause_s=self._pause_s(),
         )
 
+    def estimate(self, view: View) -> Estimate:
+        """How many tokens the request has, as far as that is known."""
+        name, counted = self._target.name, self.counted(view)
+        return self._conversation.ledger.estimate(
+            name,
+            counted.all,
+            tools=counted.tools,
+            changed=self._conversation.changed(name, counted.all),
+            stated=self._target.counter.error,
+        )
+
     def counted(self, view: View) -> Counted:
         """The request by the counter: all of it, and its tools."""
-        return Counted(view.total + self._base.all, self._base.tools)
+        return Counted(view.total + self.base.all, self.base.tools)
+
+    def foreseen(self) -> tuple[View, Situation, Plan]:
+        """What the next request is made of, if nothing more is said, and what is folded for it.
+
+        A fold that needs a summary is not in the view: somebody has to write it first.
+        """
+        view = self.view()
+        situation = self.situation(view)
+        plan = self.plan(view, situation)
+        if plan and not plan.to_summarize:
+            view = view.with_folds(apply(plan))
+            situation = self.situation(view)
+        return view, situation, plan
 
     def plan(self, view: View, situation: Situation) -> Plan:
         """What to fold before a call, so that the request fits; DoesNotFit if nothing helps."""
@@ -168,7 +185,7 @@ class Windows:
         return Request(shown, view, situation, self.counted(view), output)
 
     def _output_tokens(self, situation: Situation, wanted: int | None) -> int | None:
-        room = self._room
+        room = self.room
         free = max(1, room.reserve, room.context - situation.used - situation.margin)
         if wanted is not None:
             return min(wanted, free)

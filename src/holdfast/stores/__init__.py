@@ -42,7 +42,8 @@ def open_store(url: str, **options: Any) -> Store:
 
         if rest:
             raise InvalidInput("a store URL", "has nothing behind memory:")
-        _check_options(options, "limits")
+        _check_options(options, "limits", "durability")
+        options.pop("durability", None)  # what is in memory survives nothing, at either level
         return MemoryStore(**options)
     if colon and scheme == "sqlite":
         from holdfast.stores.sqlite.store import SQLiteStore

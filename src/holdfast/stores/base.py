@@ -267,6 +267,15 @@ class Tenant(ABC):
         written to. A session with a running turn is not deleted.
         """
 
+    async def index(  # noqa: B027 - most stores have nothing to do
+        self, *, on_progress: Callable[[float, float | None], object] | None = None
+    ) -> None:
+        """Make ready for a search what was appended since the last one, as every search does.
+
+        `on_progress` hears how many entries are done, and of how many if that is known. A store
+        that has nothing to make ready does nothing.
+        """
+
     @abstractmethod
     async def search(
         self,

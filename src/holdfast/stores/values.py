@@ -155,7 +155,8 @@ class Record(Value, frozen=True, kw_only=True):
         for branch in self.branches:
             if branch.name == name:
                 return branch
-        raise InvalidInput("branch", f"there is no {name!r} in session {self.key!r}")
+        known = ", ".join(repr(branch.name) for branch in self.branches[-8:])
+        raise InvalidInput(f"branch {name!r}", f"is not in session {self.key!r}: there are {known}")
 
 
 def check_ttl(ttl: object, name: str = "ttl") -> None:

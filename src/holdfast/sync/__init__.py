@@ -13,13 +13,14 @@ event loop in a thread; `faces` tells how, and `__init__.pyi`, which is made of 
 classes (`python tests/sync_stub.py`), tells editors and type checkers what there is.
 """
 
-from holdfast import manager, memory, providers, session, stores, streams
+from holdfast import manager, memory, peek, providers, session, stores, streams
 from holdfast.providers import base as providers_base
 from holdfast.stores import base as stores_base
 from holdfast.sync.faces import Face, sync
 
 __all__ = [
     "Memory",
+    "Peek",
     "Provider",
     "Session",
     "SessionManager",
@@ -46,6 +47,10 @@ class Subagent(Face, of=session.Subagent):
 
 
 class Stream(Face, of=streams.Stream):
+    pass
+
+
+class Peek(Face, of=peek.Peek):
     pass
 
 

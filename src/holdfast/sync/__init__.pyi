@@ -19,6 +19,8 @@ from holdfast.consolidation.desk import Desk
 from holdfast.consolidation.files import VERSIONS_MAX
 from holdfast.consolidation.leaving import Leaving
 from holdfast.consolidation.places import Scope
+from holdfast.consolidation.showing import Showing
+from holdfast.entries import Call
 from holdfast.entries import Entry
 from holdfast.entries import Fold
 from holdfast.errors import HoldfastError
@@ -31,6 +33,9 @@ from holdfast.manager import DEFAULT_CACHE
 from holdfast.memory import Status
 from holdfast.messages import Message
 from holdfast.messages import ToolCall
+from holdfast.peek import Line
+from holdfast.peek import TurnRows
+from holdfast.preview import Preview
 from holdfast.providers.base import Provider as AsyncProvider
 from holdfast.providers.base import Response
 from holdfast.providers.preflight import Preflight
@@ -41,6 +46,7 @@ from holdfast.retention import Retained
 from holdfast.retention import Retention
 from holdfast.settings import Settings
 from holdfast.steps.drafts import Draft
+from holdfast.steps.limits import Spent
 from holdfast.steps.observers import OnEvent
 from holdfast.steps.orders import Answers
 from holdfast.steps.orders import Redact
@@ -117,6 +123,10 @@ class SessionManager:
         """
         ...
 
+    def peek(self, key: str) -> Peek:
+        """The session of this key, to be read without being opened; also one that has expired."""
+        ...
+
     def invalidate(self, key: str) -> bool:
         """Look at the store before this session is given out again; whether it was open here."""
         ...
@@ -127,6 +137,10 @@ class SessionManager:
         `agent` and every name in `metadata` have to be equal; `since` (inclusive) and `until`
         (exclusive) bound the time of the last write.
         """
+        ...
+
+    def index(self, *, on_progress: Callable[[float, float | None], object] | None=None) -> None:
+        """Make ready for a search what was said since the last one, as every search does."""
         ...
 
     def search(self, query: str, *, key: str | None=None, limit: int=20, page: str | None=None) -> Page[Found]:
@@ -277,6 +291,11 @@ class Session:
         ...
 
     @property
+    def pending(self) -> tuple[ToolCall, ...]:
+        """The calls that wait for an answer here: `resume({call.id: True})`."""
+        ...
+
+    @property
     def folds(self) -> tuple[Stored, ...]:
         """The folds on the branch in use that no later one covers whole."""
         ...
@@ -309,6 +328,10 @@ class Session:
 
     def window(self, model: str | Provider | AsyncProvider | None=None) -> Window:
         """What the next call of the model would be given, if nothing more were said."""
+        ...
+
+    def preview(self, model: str | Provider | AsyncProvider | None=None) -> Preview:
+        """The same, part by part, with what is known of its tokens and what would be folded."""
         ...
 
     def watch(self, after: int | None=None) -> Iterator[Stored | Chunk]:
@@ -494,6 +517,80 @@ class Stream:
         """Leave it now: the turn is cancelled, and what was said is kept when this returns."""
         ...
 
+class Peek:
+    """What a store has of a session, as of the moment at which it was looked at."""
+    record: Record
+
+    @property
+    def key(self) -> str:
+        ...
+
+    @property
+    def branch(self) -> Branch:
+        """The branch in use."""
+        ...
+
+    @property
+    def expired_at(self) -> datetime | None:
+        """When it expired; None if it has not."""
+        ...
+
+    @property
+    def draft(self) -> Draft | None:
+        """A turn that runs, failed, waits, or was cut off; None when there is none."""
+        ...
+
+    def read(self, start: int=0, stop: int | None=None, *, branch: str | None=None) -> tuple[Stored, ...]:
+        """The messages at these positions of a branch, with the entries that stand beside them."""
+        ...
+
+    def turns(self, branch: str | None=None) -> Iterator[TurnRows]:
+        """All of a branch, turn by turn; no more is held than one turn and a page."""
+        ...
+
+    def last_turns(self, count: int, branch: str | None=None) -> tuple[TurnRows, ...]:
+        """The last turns of a branch. No more of it is read than it takes, so that their numbers
+        are known only where that is all."""
+        ...
+
+    def log(self) -> Iterator[Stored]:
+        """The entries of all branches, each once, in the order in which they were written."""
+        ...
+
+    def receipts(self, since: datetime | None=None) -> Iterator[Call]:
+        """The calls that were made in this session, on all its branches.
+
+        A session that was forked begins with receipts of another one: they are left out.
+        """
+        ...
+
+    def turn_at(self, position: int, branch: str | None=None) -> int:
+        """The number of the turn in which the message at a position stands."""
+        ...
+
+    def folds(self, branch: str | None=None) -> tuple[Fold, ...]:
+        """The folds on a branch that no later one covers whole, in the order they were made."""
+        ...
+
+    def spent(self) -> Spent:
+        """What the session has spent by its last receipt, on all its branches."""
+        ...
+
+    def lines(self) -> tuple[Line, ...]:
+        """The branches, with where they left their parents."""
+        ...
+
+    def children(self) -> list[Record]:
+        """The records of the sessions that were made for subagents of this one."""
+        ...
+
+    def diff(self, a: str, b: str | None=None) -> forking.Diff:
+        """What two branches share, what only one of them has, and what each cost behind that.
+
+        Without `b` it is the branch in use.
+        """
+        ...
+
 class Memory:
     """The memory of the sessions of one manager: `holdfast.open(url, memory=Memory(...))`."""
     model: str | (Provider | AsyncProvider)
@@ -513,7 +610,11 @@ class Memory:
         ...
 
     def use(self, desk: Desk) -> None:
-        """Work for a manager; for one only."""
+        """Work for a manager; for one at a time."""
+        ...
+
+    def let_go(self) -> None:
+        """That manager is closed: what is kept can be read, and another one may come."""
         ...
 
     def text(self, session: Session) -> str:
@@ -553,15 +654,9 @@ class Memory:
         """There are so many messages now: if enough is new, summarise it in the background."""
         ...
 
-    def recall(self, record: Record, before: str, *, is_first: bool) -> str:
-        """What the model of a session is shown; before anything was asked, what it would be.
-
-        It is what it was `before` where that cannot be read just now.
-        """
-        ...
-
-    def show(self, record: Record, before: str) -> str:
-        """From now on the model is shown what memory holds now; as `before`, if that cannot be."""
+    @property
+    def showing(self) -> Showing:
+        """What models are shown."""
         ...
 
     @property
@@ -778,12 +873,21 @@ class Tenant:
         """
         ...
 
+    def index(self, *, on_progress: Callable[[float, float | None], object] | None=None) -> None:
+        """Make ready for a search what was appended since the last one, as every search does.
+
+        `on_progress` hears how many entries are done, and of how many if that is known. A store
+        that has nothing to make ready does nothing.
+        """
+        ...
+
     def search(self, query: str, *, session: str | None=None, limit: int=20, page: str | None=None) -> Page[Found]:
         """Messages that hold every word of `query`, the newest first. `session` is an id.
 
         Whole words count; case, width and accents do not. Chinese, Japanese and Korean are found
         by any run of characters. A query without a word finds nothing, and no sign in it is an
-        operator. Everything appended before the call is searched.
+        operator. Everything appended before the call is searched. A message that is damaged is told
+        as such, without its content, and hides no other.
         """
         ...
 

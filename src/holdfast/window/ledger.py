@@ -17,6 +17,7 @@ A ledger belongs to one session. It holds no messages, only their counts; `value
 survive a restart.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -129,14 +130,16 @@ class Ledger:
 
         A call tells by its `window` what it was counted as: `counted`, `tools`, and `by` whom; and
         what `changed`, if that was more than the difference. One that does not, or was counted by
-        another, teaches nothing; what it used is added up.
+        another, teaches nothing; what it used is added up. An answer that took several calls is
+        none of which one of them tells the tokens.
         """
-        said: dict[str, Message] = {}
-        for entry in entries:
-            if type(entry) is Message:
-                said[entry.id] = entry
-            elif type(entry) is Call:
-                self._replay(entry, said.get(entry.about or ""), count)
+        found = list(entries)
+        said = {entry.id: entry for entry in found if type(entry) is Message}
+        calls = [entry for entry in found if type(entry) is Call]
+        took = Counter(call.about for call in calls)
+        for call in calls:
+            answer = said.get(call.about or "") if took[call.about] == 1 else None
+            self._replay(call, answer, count)
 
     def _replay(self, call: Call, answer: Message | None, count: Count) -> None:
         counted: Any = call.window.get("counted")

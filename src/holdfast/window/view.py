@@ -298,7 +298,7 @@ class View:
 
     def _hide(self) -> None:
         """Find the messages that are not shown, with the results whose calls are not."""
-        self._hidden = set(_covered([said.seq for said in self._said], self._folds))
+        self._hidden = set(covered([said.seq for said in self._said], self._folds))
         for said in self._said:
             if said.answers and self._is_cut_off(said):
                 self._hidden.add(said.seq)
@@ -341,11 +341,19 @@ class View:
         return [fold.replacement for fold in over if fold.replacement is not None]
 
 
+def in_force(folds: Iterable[Fold]) -> tuple[Fold, ...]:
+    """The folds that say something: those that no later one covers whole."""
+    found: list[Fold] = []
+    for fold in folds:
+        found = [each for each in found if not _covers(fold, each)] + [fold]
+    return tuple(found)
+
+
 def _covers(later: Fold, earlier: Fold) -> bool:
     return later.first <= earlier.first and earlier.last <= later.last
 
 
-def _covered(seqs: list[int], folds: list[Fold]) -> Iterator[int]:
+def covered(seqs: Sequence[int], folds: Sequence[Fold]) -> Iterator[int]:
     """Those of `seqs`, in order, that the latest fold over them hides."""
     starting = sorted(enumerate(folds), key=lambda each: each[1].first)
     over: list[tuple[int, Fold]] = []

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from holdfast.errors import AuthError
 from holdfast.frozen import EMPTY
-from holdfast.providers.credentials import Secret, is_header_value
+from holdfast.providers.credentials import Secret, is_header_value, unusable
 
 LIMITED_S = 60.0  # where the service does not say it
 EARLY_S = 300.0  # a token is replaced so long before it ends
@@ -74,15 +74,15 @@ class Sheet(NamedTuple):
 def sheet(document: Any, where: str) -> Sheet:
     """What a parsed file means; AuthError, with what to mend, if it is no such file."""
     if not isinstance(document, dict):
-        raise wrong(where, 'holds {"accounts": [...]}')
+        raise wrong(where, 'is no {"accounts": [...]}')
     entries = document.get("accounts")
     if not isinstance(entries, list):
-        raise wrong(where, 'has a list "accounts"')
+        raise wrong(where, 'has no list "accounts"')
     shared = _client(document, where)
     accounts = tuple(_account(each, shared, where) for each in entries)
     names = [each.name for each in accounts]
     if len(set(names)) < len(names):
-        raise wrong(where, "has each name of an account once")
+        raise wrong(where, "has two accounts of one name")
     current = document.get("current")
     return Sheet(accounts, current if isinstance(current, str) else None)
 
@@ -124,27 +124,27 @@ def limit(document: dict[str, Any], name: str, model: str, until: float, now_s: 
 # Reading
 
 
-def wrong(where: str, why: str) -> AuthError:
+def wrong(where: str, why: str, way_out: str = "mend it, as the documentation shows") -> AuthError:
     """The error for a file that cannot be used as it is."""
-    return AuthError(f"the accounts file {where} {why}", "antigravity")
+    return unusable(f"the accounts file {where} {why}", way_out, "antigravity")
 
 
 def _account(entry: Any, shared: tuple[str | None, Secret | None], where: str) -> Account:
     if not isinstance(entry, dict):
-        raise wrong(where, "has an object for each account")
+        raise wrong(where, "has an account that is no object")
     name = entry.get("name")
     if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= _NAME_LENGTH_MAX:
-        raise wrong(where, 'has a "name" for each account')
+        raise wrong(where, 'has an account without a "name"')
     what = f"{where}, account {name!r},"
     refresh_token = _text(entry, "refresh_token", what)
     if refresh_token is None:
-        raise wrong(what, 'has a "refresh_token"')
+        raise wrong(what, 'has no "refresh_token"')
     access_token = _text(entry, "access_token", what)
     if access_token is not None and not is_header_value(access_token):
-        raise wrong(what, 'has an "access_token" that no header can hold: remove it')
+        raise wrong(what, 'has an "access_token" that no header can hold', "remove it")
     is_active = entry.get("active", True)
     if not isinstance(is_active, bool):
-        raise wrong(what, 'has an "active" that is true or false')
+        raise wrong(what, 'has an "active" that is neither true nor false')
     client_id, client_secret = _client(entry, what)
     return Account(
         name,
@@ -170,16 +170,16 @@ def _text(holder: dict[str, Any], name: str, what: str) -> str | None:
         return None
     if isinstance(value, str) and value and value.isprintable() and not value.isspace():
         return value
-    raise wrong(what, f'has a "{name}" that is a text')
+    raise wrong(what, f'has a "{name}" that is no text of one line')
 
 
 def _limits(value: Any, what: str) -> Mapping[str, float]:
     if not isinstance(value, dict):
-        raise wrong(what, 'has a "limited_until" that is an object of times')
+        raise wrong(what, 'has a "limited_until" that is no object of times')
     return {model: _time(until, what) for model, until in value.items()}
 
 
 def _time(value: Any, what: str) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
-    raise wrong(what, "has times that are seconds since 1970")
+    raise wrong(what, "has a time that is no number of seconds since 1970")

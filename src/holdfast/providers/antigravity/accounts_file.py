@@ -24,6 +24,8 @@ from holdfast.providers.antigravity.accounts import Sheet, sheet, wrong
 LOCK_WAIT_S = 10.0
 _LIMITS = strict.Limits(bytes_max=1024 * 1024)
 _THREAD = "holdfast-accounts"
+_MAKE_ONE = "make one, as the documentation shows"
+_OTHER_FILE = "name the file that holds your accounts"
 
 
 class AccountsFile:
@@ -61,15 +63,16 @@ class AccountsFile:
                 seen = _seen(os.fstat(file.fileno()))
                 data = file.read(_LIMITS.bytes_max + 1)
         except FileNotFoundError:
-            raise wrong(self._where, "is not there: make one, as the documentation shows") from None
+            raise wrong(self._where, "is not there", _MAKE_ONE) from None
         except (OSError, StoreError) as error:
-            raise wrong(self._where, f"cannot be read: {_said(error)}") from error
+            raise wrong(self._where, f"cannot be read: {_said(error)}", _OTHER_FILE) from error
         if doubts:
-            raise wrong(self._where, f"is not safe to use: {'; '.join(doubts)}")
+            raise wrong(self._where, "is not safe to use", "; ".join(doubts))
         try:
             document = thaw(strict.parse(data, _LIMITS, "it").value)
         except (InvalidInput, TooLarge) as error:
-            raise wrong(self._where, f"cannot be read: {error}") from error
+            # Without its cause, which has all that the file holds.
+            raise wrong(self._where, f"cannot be read: {error}") from None
         found = sheet(document, self._where)
         self._read = seen, found
         return document, found
@@ -78,8 +81,8 @@ class AccountsFile:
         lock = FileLock(self.path.with_name(f"{self.path.name}.lock"))
         try:
             if not lock.acquire(LOCK_WAIT_S):
-                why = f"was locked by another process for {LOCK_WAIT_S:g} s: try again"
-                raise wrong(self._where, why)
+                why = f"was locked by another process for {LOCK_WAIT_S:g} s"
+                raise wrong(self._where, why, "try again")
             try:
                 document, _ = self._parsed()
                 edit(document)
@@ -88,8 +91,8 @@ class AccountsFile:
             finally:
                 lock.release()
         except (OSError, StoreError) as error:
-            why = f"cannot be written ({_said(error)}): put it where tokens and limits can be kept"
-            raise wrong(self._where, why) from error
+            why = f"cannot be written ({_said(error)})"
+            raise wrong(self._where, why, "put it where tokens and limits can be kept") from error
         finally:
             lock.close()
 

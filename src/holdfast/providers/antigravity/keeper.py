@@ -10,12 +10,11 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from holdfast.errors import AuthError
 from holdfast.providers.antigravity import accounts
 from holdfast.providers.antigravity.accounts import LIMITED_S, Account, Sheet
 from holdfast.providers.antigravity.accounts_file import AccountsFile
 from holdfast.providers.antigravity.oauth import Token
-from holdfast.providers.credentials import Secret
+from holdfast.providers.credentials import Secret, unusable
 from holdfast.providers.shared_work import SharedWork
 
 _VENDOR = "antigravity"
@@ -43,7 +42,8 @@ class Keeper:
         """Whose turn it is, with a token that is good for a while."""
         found = self._chosen(await self._file.read())
         if found is None:
-            raise accounts.wrong(str(self._file.path), 'has no account that is "active"')
+            where, way_out = str(self._file.path), 'set "active" to true for one'
+            raise accounts.wrong(where, 'has no account that is "active"', way_out)
         if self._is_good(found):
             return found
         return await self._work.done(("token", found.name), partial(self._refreshed, found.name))
@@ -108,7 +108,6 @@ class Keeper:
     def _there(self, sheet: Sheet, name: str) -> Account:
         found = sheet.account(name)
         if found is None:
-            raise AuthError(
-                f"account {name!r} was taken out of {self._file.path} meanwhile: ask again", _VENDOR
-            )
+            why = f"account {name!r} was taken out of {self._file.path} meanwhile"
+            raise unusable(why, "ask again", _VENDOR)
         return found

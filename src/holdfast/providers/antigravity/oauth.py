@@ -12,7 +12,7 @@ from holdfast.errors import AuthError, ProtocolError, ProviderError
 from holdfast.providers import fields
 from holdfast.providers.antigravity.accounts import Account
 from holdfast.providers.attempts import Attempt
-from holdfast.providers.credentials import Headers, Hidden, Secret, is_header_value
+from holdfast.providers.credentials import Headers, Hidden, Secret, is_header_value, unusable
 from holdfast.providers.fields import Object
 from holdfast.providers.pipe import Request
 
@@ -39,9 +39,10 @@ def request(url: str, account: Account, variables: Mapping[str, str]) -> Attempt
     if account.client_id is None and variables.get(CLIENT_SECRET):
         client_secret = Secret(variables[CLIENT_SECRET])
     if not client_id:
-        raise AuthError(
-            f"there is no OAuth client for account {account.name!r}: put your own client_id and "
-            f"client_secret into the accounts file, or set {CLIENT_ID} and {CLIENT_SECRET}",
+        raise unusable(
+            f"there is no OAuth client for account {account.name!r}",
+            "put your own client_id and client_secret into the accounts file, or set "
+            f"{CLIENT_ID} and {CLIENT_SECRET}",
             _VENDOR,
         )
     form = {
@@ -79,9 +80,10 @@ def refused(error: ProviderError, account: Account) -> AuthError | None:
     status = error.status or 0
     if not 400 <= status < 500 or status in (408, 429):
         return None
-    return AuthError(
-        f"account {account.name!r} cannot be refreshed ({error.detail}): sign in again and put its "
-        'new refresh_token into the accounts file, or set its "active" to false',
+    return unusable(
+        f"account {account.name!r} cannot be refreshed ({error.detail})",
+        "sign in again and put its new refresh_token into the accounts file, or set its "
+        '"active" to false',
         _VENDOR,
         error.status,
         error.request_id,

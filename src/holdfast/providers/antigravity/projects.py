@@ -12,6 +12,7 @@ from holdfast.errors import AuthError, ConnectionFailed, ProtocolError
 from holdfast.providers import fields
 from holdfast.providers.antigravity.families import METADATA
 from holdfast.providers.antigravity.wire import method
+from holdfast.providers.credentials import unusable
 from holdfast.providers.fields import Object
 
 PAUSE_S = 5.0
@@ -81,8 +82,8 @@ def _none(name: str, loaded: Object) -> AuthError:
         if (reason := fields.text_of(tier, "reasonMessage"))
     ]
     said = f" ({'; '.join(reasons)})" if reasons else ""
-    return AuthError(
-        f"account {name!r} has no project{said}: make one in the Google Cloud console, and put its "
-        'id into the accounts file as "project"',
+    return unusable(
+        f"account {name!r} has no project{said}",
+        'make one in the Google Cloud console, and put its id into the accounts file as "project"',
         _VENDOR,
     )

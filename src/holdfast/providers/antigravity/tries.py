@@ -2,7 +2,7 @@
 
 | failure                            | then                                                       |
 |------------------------------------|------------------------------------------------------------|
-| 401                                | the token is replaced and the request repeated, once       |
+| 401                                | the token is replaced, once for each account               |
 | RateLimited                        | the account waits, and the next one that may ask is asked  |
 | no connection, 5xx, garbage, 404   | the next endpoint is asked                                 |
 | anything else, 403 among it        | nothing                                                    |
@@ -13,6 +13,7 @@ asked all the same, and RateLimited says how long it is until one of them may.
 """
 
 import re
+from math import ceil
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -60,7 +61,7 @@ class Tries(Attempts[Request]):
         self._account: Account | None = None
         self._is_asked = False  # somebody of the service, in the name of the account
         self._is_sent = False  # the request itself
-        self._was_refused = False
+        self._refused: set[str] = set()  # accounts whose token was replaced
 
     async def next(self) -> Attempt[Request]:
         provider, keeper = self._provider, self._provider.keeper
@@ -122,16 +123,16 @@ class Tries(Attempts[Request]):
             return False
         wait_s = await keeper.limited(self._account, error.retry_after_s)
         if wait_s is not None:
-            error.retry_after_s = round(wait_s, 3)
+            error.retry_after_s = ceil(wait_s)
         return wait_s is None
 
     def _is_token_replaced(self) -> bool:
-        """The next try brings another token, if that was not tried already."""
+        """The next try brings another token, unless this account's was replaced already."""
         keeper, account = self._provider.keeper, self._account
-        if keeper is None or account is None or self._was_refused:
+        if keeper is None or account is None or account.name in self._refused:
             return False
         keeper.refuse(account)
-        self._was_refused = True
+        self._refused.add(account.name)
         return True
 
     def _is_elsewhere(self, error: ProviderError) -> bool:

@@ -138,6 +138,8 @@ class ClaudeCliProvider(WireProvider):
             error.way_out = f"start {program} once and log in, or pass api_key="
         elif isinstance(error, ConnectionFailed):
             error.way_out = f"see what `{program} --print hello` says here, then try again"
+        elif isinstance(error, InvalidRequest) and "unknown option" in error.detail:
+            error.way_out = "update Claude Code (it has to be 2.1 or newer), or see your arguments="
         elif isinstance(error, InvalidRequest) and "model" in error.detail:
             error.way_out = f"name another model: {', '.join(ALIASES)}, or a full name"
 
@@ -188,10 +190,13 @@ class ClaudeCliProvider(WireProvider):
             await reply.close()
         if not printed.lstrip().startswith(b"{"):
             error = reply.broke_off(VENDOR)
-            self._hidden(key).error(error)
-            raise error
-        if not decode_object(printed).get("loggedIn"):
-            raise AuthError("the program is not logged in: start it once, and log in", VENDOR)
+        elif decode_object(printed).get("loggedIn"):
+            return
+        else:
+            error = AuthError("the program is not logged in", VENDOR)
+        self.explain(error)
+        self._hidden(key).error(error)
+        raise error
 
     async def close(self) -> None:
         self._sessions.clear()

@@ -7,6 +7,7 @@ where a text is wanted, or may be. What fits already stays to the letter as the 
 
 import json
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
 from holdfast.providers.fields import encode
@@ -19,7 +20,7 @@ _WORDS = {"true": True, "false": False, "null": None, "none": None}
 def typed(arguments: str, schema: Mapping[str, Any]) -> str:
     """The JSON text of the arguments, restored; as it was if nothing is to be restored."""
     try:
-        given = json.loads(arguments)
+        given = _parsed(arguments)
     except (ValueError, RecursionError):
         return arguments
     restored = _Restoring(schema).value(given, schema, 0)
@@ -92,13 +93,22 @@ class _Restoring:
 
 def _spelled(text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_refused)
+        return _parsed(text)
     except (ValueError, RecursionError):
         return _WORDS.get(text.strip().lower(), text)
 
 
+def _parsed(text: str) -> Any:
+    return json.loads(text, parse_constant=_refused, parse_float=_finite)
+
+
 def _refused(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    return number if isfinite(number) else _refused(digits)
 
 
 def _differ(made: Any, given: Any) -> bool:

@@ -77,7 +77,7 @@ class Folder:
         there = seen_at(f"{self._logs}/{name}")
         state = self.states.get(name)
         if there is None:
-            self.forget(name)
+            self.gone(name)
             return None
         if state is None or there != state.log_seen or state.has_more():
             state = self._catch_up(name, state, there)
@@ -89,6 +89,15 @@ class Folder:
         state = self.states.pop(name, None)
         if state is not None:
             state.shut()
+
+    def gone(self, name: str) -> None:
+        """A session is there no more: know nothing of it."""
+        state, listed = self.states.get(name), self._listings.pop(name, None)
+        if state is not None:
+            self._ids.pop(state.record.id, None)
+        if listed is not None:
+            self._ids.pop(listed[2].head.id, None)
+        self.forget(name)
 
     def keep(self, state: State) -> None:
         """Hold a session."""
@@ -156,7 +165,7 @@ class Folder:
         """What a list shows of a session, without loading it."""
         there = seen_at(f"{self._logs}/{name}")
         if there is None:
-            self._listings.pop(name, None)
+            self.gone(name)
             return None
         found = self._listings.get(name)
         if found is None or found[0] != there:

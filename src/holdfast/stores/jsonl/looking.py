@@ -159,7 +159,7 @@ def _bury(place: Place, state: State) -> None:
     os.replace(log, state.files.aside / f"{log.stem}.{state.record.id}.log")
     if place.is_sync:
         private_files.sync_folder(state.files.aside)
-    place.folder(state.record.tenant).forget(log.name)
+    place.folder(state.record.tenant).gone(log.name)
 
 
 # Files that were nanobot's alone

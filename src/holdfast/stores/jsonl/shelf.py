@@ -330,7 +330,7 @@ class JsonlShelf(looking.StateShelf):
         is_deleted = state.change.is_deleted
         writing.commit(state, is_sync=is_sync)
         if is_deleted:
-            folder.forget(state.name)
+            folder.gone(state.name)
         else:
             folder.keep(state)
 

@@ -272,11 +272,18 @@ class PostgreSQLStore(Store):
 
     # The search index
 
-    async def index_all(self, tenant: str) -> None:
+    async def index_all(
+        self,
+        tenant: str,
+        on_progress: Callable[[float, float | None], object] | None = None,
+    ) -> None:
         """Bring the index of a tenant up to the log."""
         self._check()
+        done = 0
         while await self._lanes.submit(_FillIndex(tenant, 0, INDEX_STEP)) == INDEX_STEP:
-            pass
+            done += INDEX_STEP
+            if on_progress is not None:
+                on_progress(done, None)
 
 
 class News(Bell):
@@ -347,6 +354,11 @@ class PostgreSQLTenant(Front):
             async with aclosing(tenant._watch(id, after)) as found:  # type: ignore[type-var]
                 async for each in found:
                     yield each
+
+    async def index(
+        self, *, on_progress: Callable[[float, float | None], object] | None = None
+    ) -> None:
+        await self._store.index_all(self.name, on_progress)
 
     async def search(
         self, query: str, *, session: str | None = None, limit: int = 20, page: str | None = None

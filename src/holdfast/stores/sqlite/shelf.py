@@ -212,6 +212,7 @@ class SQLiteShelf(Shelf):
         self._db.execute(sql.DELETE_SESSION, (head.number,))
         self._moved.pop(head.number, None)
         self._saved.pop(head.number, None)
+        self._all_lines.discard(head.number)
         del self._heads[head.tenant, head.id]
 
     def document(self, head: Head) -> tuple[bytes, bytes]:

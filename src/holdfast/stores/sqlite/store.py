@@ -232,10 +232,18 @@ class SQLiteStore(Store):
 
     # The search index
 
-    async def index_all(self) -> None:
+    async def index_all(
+        self, on_progress: Callable[[float, float | None], object] | None = None
+    ) -> None:
         """Bring the index up to the log."""
-        while await self.read(lambda shelf: _of(shelf).unindexed(), rows=1):
+        total = 0
+        while left := await self.read(lambda shelf: _of(shelf).unindexed(), rows=1):
+            total = max(total, left)
+            if on_progress is not None:
+                on_progress(total - left, total)
             await self._writer.submit(_FillIndex("", 0, INDEX_STEP * 4))
+        if on_progress is not None and total:
+            on_progress(total, total)
 
     def _index_later(self) -> None:
         """Fill the index behind the log, when there is nothing else to do for a while."""
@@ -293,6 +301,11 @@ class SQLiteTenant(Front):
 
     async def _changed(self) -> None:
         await self._store.news()
+
+    async def index(
+        self, *, on_progress: Callable[[float, float | None], object] | None = None
+    ) -> None:
+        await self._store.index_all(on_progress)
 
     async def search(
         self, query: str, *, session: str | None = None, limit: int = 20, page: str | None = None

@@ -1,0 +1,45 @@
+"""The scribe: what is written down of answers while they come, and what is told if it is not."""
+
+import asyncio
+import logging
+
+import pytest
+
+from holdfast.errors import LeaseLost
+from holdfast.steps.journal import Journal
+from holdfast.steps.scribe import Scribe
+
+
+class Losing:
+    """Writes when it is let, and has then lost the lease."""
+
+    def __init__(self):
+        self.asked, self.may_go = asyncio.Event(), asyncio.Event()
+
+    async def journal_all(self, pieces):
+        self.asked.set()
+        await self.may_go.wait()
+        return [LeaseLost("telegram:1") for _ in pieces]
+
+
+@pytest.mark.parametrize(("has_ended", "warnings"), [(True, 0), (False, 1)])
+def test_what_comes_too_late_to_be_written_down_is_no_trouble(caplog, has_ended, warnings):
+    """The answer may be appended, whole, while a piece of it is on its way to the journal: the
+    lease is gone then, as it should be. A turn that still runs has lost its lease, and says so."""
+
+    async def main():
+        tenant = Losing()
+        scribe = Scribe(tenant)
+        journal = Journal(tenant, None, scribe)
+        journal.begin(0)
+        journal.say("Hello")
+        await tenant.asked.wait()
+        if has_ended:
+            journal.pause()
+        tenant.may_go.set()
+        await asyncio.gather(*scribe._tasks)
+
+    with caplog.at_level(logging.WARNING, "holdfast"):
+        asyncio.run(main())
+
+    assert len(caplog.records) == warnings
