@@ -1045,9 +1045,9 @@ BREAKS = {
         "the name of a tool may be too long",
     ),
     "S2-100": Break(
-        f"{SRC}/providers/github_shared.py",
-        "        self._window = error.tokens_max or self._window",
-        "        pass",
+        f"{SRC}/providers/wire_provider.py",
+        "            self._told_limit = told",
+        "            pass",
         "what a refusal says of the window is forgotten",
     ),
     "S2-101": Break(

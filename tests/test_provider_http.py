@@ -15,6 +15,7 @@ from holdfast.errors import (
     AuthError,
     Cancelled,
     ConnectionFailed,
+    ContextOverflow,
     InvalidInput,
     InvalidRequest,
     Overloaded,
@@ -200,6 +201,48 @@ def test_the_limits_of_an_unknown_model_are_a_guess_and_its_prices_unknown():
 
     assert provider.context_limit > 0 and provider.output_limit > 0
     assert provider.prices is None
+
+
+TOO_LONG = {
+    "message": "This model's maximum context length is 8192 tokens. However, your messages "
+    "resulted in 9000 tokens. Please reduce the length of the messages.",
+    "code": "context_length_exceeded",
+}
+
+
+def refused(*texts, **options):
+    """What a provider takes for its limit after each refusal, each in these words."""
+
+    async def main():
+        answers = [whole(json.dumps({"error": each}).encode(), 400) for each in texts]
+        async with Loopback(*answers) as server:
+            provider, found = simple(server.url, **options), []
+            for _ in texts:
+                with pytest.raises(ContextOverflow):
+                    await provider.complete(ASKED)
+                found.append(provider.context_limit)
+            await provider.close()
+            return found
+
+    return run(main())
+
+
+def test_the_window_that_a_service_names_is_kept_to(caplog):
+    """It is said once. What a refusal does not say, or says of more than is known, changes
+    nothing."""
+    unsaid = {**TOO_LONG, "message": "Too long."}
+    more = {**TOO_LONG, "message": TOO_LONG["message"].replace("8192", "8900")}
+
+    assert refused(TOO_LONG, TOO_LONG, unsaid, more) == [8192] * 4
+    assert caplog.text.count("8192 tokens") == 1
+    assert refused(TOO_LONG, context_limit=4_000) == [4_000]
+
+
+def test_a_limit_that_the_request_has_not_passed_is_another_limit():
+    """Then the words were not understood."""
+    fits = {**TOO_LONG, "message": TOO_LONG["message"].replace("9000", "7000")}
+
+    assert refused(fits)[0] > 8192
 
 
 def test_tokens_are_counted_here_where_the_service_does_not():

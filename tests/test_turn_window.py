@@ -4,6 +4,8 @@ The models here have small windows, and refuse what is longer, as real ones do. 
 everything; only what is shown gets smaller.
 """
 
+from random import Random
+
 import pytest
 
 from holdfast import Message, Settings
@@ -12,7 +14,7 @@ from holdfast.errors import ContextOverflow, DoesNotFit, InvalidInput, Overloade
 from holdfast.events import Folded
 from holdfast.parts import Image
 from holdfast.testing.fake_provider import Halt
-from holdfast.window import CacheAware, Evict, Summarize, Truncate
+from holdfast.window import BudgetPolicy, CacheAware, Evict, Summarize, Truncate
 from sessions_for_tests import (
     Judged,
     asks,
@@ -169,6 +171,135 @@ async def test_a_session_is_folded_by_hand(url):
         assert made and all(isinstance(fold, Fold) for fold in made)
         assert [fold.id for fold in await folds(session)] == [fold.id for fold in made]
         assert len(model.given[-1]) < 8 and session.count == 18
+
+
+# Tokens that are far from what is counted
+
+
+class Otherwise(Judged):
+    """A model that has so many tokens for each that is counted. It refuses nothing."""
+
+    def __init__(self, ratio, *answers, **options):
+        super().__init__(*answers, **options)
+        self.ratio = ratio
+
+    async def complete(self, *args, **options):
+        response = await super().complete(*args, **options)
+        usage = response.usage
+        self.real = int(self.ratio * usage.input)
+        output = max(1, int(self.ratio * usage.output))
+        return response.replace(usage=usage.replace(input=self.real, output=output))
+
+
+def digs(request):
+    return "Found." if request.messages[-1].role == "tool" else asks("dig")
+
+
+@pytest.mark.parametrize("ratio", [0.3, 0.42, 1.0, 2.5])
+@pytest.mark.parametrize("length", [540, 600, 620, 1_200])
+@asynchronous
+async def test_a_conversation_goes_on_whatever_a_model_makes_of_its_tokens(url, ratio, length):
+    """What fits as best known is sent: no uncertainty ends a conversation. And soon the model is
+    known."""
+    rnd = Random(5)
+    dig = tool_of("dig", lambda **_: " ".join(f"w{rnd.randrange(3_000)}" for _ in range(length)))
+    model = Otherwise(ratio, *[digs] * 60, context=8_000, output=500)
+    async with talking(url, model=model, tools=[dig]) as (session, _):
+        for turn in range(15):
+            await session.send(f"Dig number {turn}")
+
+        window = session.window()
+        assert await turn_count(session) == 15 and model.problems == []
+        assert window.used == pytest.approx(model.real, rel=0.15)
+
+
+@pytest.mark.parametrize("ratio", [0.3, 2.5])
+@asynchronous
+async def test_what_a_model_makes_of_its_tokens_is_known_in_another_process(file_url, ratio):
+    """S3-17: from the receipts that are loaded, although most of the log is passed over."""
+    model = Otherwise(ratio, *[answer] * 130, context=8_000, output=500)
+    async with talking(file_url, model=model) as (session, _):
+        await talk(session, 120)
+        assert len(await folds(session)) > 1
+    again = Otherwise(ratio, answer, context=8_000, output=500)
+    async with talking(file_url, model=again) as (session, _):
+        await session.send("Well?")
+
+        assert session.ledger.scale(model.name) == pytest.approx(ratio, rel=0.2)
+        assert session.window().used == pytest.approx(again.real, rel=0.15)
+
+
+@asynchronous
+async def test_a_model_that_was_estimated_low_is_asked_again_for_less(url):
+    """Five tokens for each that is counted, and refused is what is longer: nothing is left out
+    that there is room for, and nothing is said not to fit."""
+
+    class Small(Otherwise):
+        async def complete(self, messages, *args, **options):
+            tokens = self.ratio * await self.count_tokens(messages, *args)
+            if tokens > self.context_limit:
+                said = f"{tokens} tokens exceed the limit of {self.context_limit}"
+                raise ContextOverflow(said, tokens_found=tokens, tokens_max=self.context_limit)
+            return await super().complete(messages, *args, **options)
+
+    model = Small(5, *[answer] * 60, context=8_000, output=500)
+    async with talking(url, model=model) as (session, _):
+        await talk(session, 30)
+
+        assert await turn_count(session) == 30
+        assert session.ledger.scale(model.name) == pytest.approx(5, rel=0.15)
+
+
+# Calls that leave their own turn
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [*POLICIES, BudgetPolicy(), BudgetPolicy(notify=True)],
+    ids=["CacheAware", "Evict", "Truncate", "BudgetPolicy", "BudgetPolicy with a notice"],
+)
+@asynchronous
+async def test_a_model_knows_what_it_has_called_in_a_turn_that_is_longer_than_its_window(
+    url, policy
+):
+    """S3-29: whatever left is told, request by request, in words that stay as they are until more
+    leaves: a prompt begins as the one before it did, but for the calls after a fold."""
+    cat = tool_of("cat", lambda path: f"{path}: " + "word " * 1_500)
+    steps = [asks(call(f"i{n}", "cat", path=f"file{n}")) for n in range(12)]
+    model = small(*steps, "Compared.", context=8_000)
+    settings = Settings(limits={"rounds": 30}, budget={"keep_turns": 0})
+    async with talking(url, model=model, tools=[cat], policy=policy, settings=settings) as (
+        session,
+        _,
+    ):
+        await session.send("Read files 0 to 11, and compare them.")
+
+        folds_made = 0
+        for number, given in enumerate(model.given):
+            told = "".join(message.text or "" for message in given if message.role == "user")
+            called = "".join(each.arguments for message in given for each in message.calls)
+            assert all(f'"file{n}"' in told + called for n in range(number)), number
+            before = model.given[number - 1] if number else ()
+            goes_on = given[: len(before)] == before
+            folds_made += not goes_on
+            assert goes_on or given[0] == before[0]
+        assert 0 < folds_made < 9 and model.problems == []
+        assert len(await messages(session)) == 26
+
+
+@asynchronous
+async def test_what_an_overflow_takes_from_a_turn_is_told_too(url):
+    """S3-29, S2-59: the model refuses what seemed to fit."""
+    cat = tool_of("cat", lambda path: f"{path}: " + "word " * 300)
+    steps = [asks(call(f"i{n}", "cat", path=f"file{n}")) for n in range(6)]
+    too_long = ContextOverflow("9,500 tokens exceed the limit of 2,000", tokens_max=2_000)
+    model = small(*steps, too_long, "Done.", context=100_000)
+    async with talking(url, model=model, tools=[cat], policy=Evict()) as (session, _):
+        await session.send("Read files 0 to 5.")
+
+        told = model.given[-1][1].text
+        assert "earlier calls of this turn" in told and '"file0"' in told
+        assert model.problems == []
 
 
 # What is shown

@@ -2,6 +2,7 @@
 
 import pytest
 
+from holdfast.entries import Fold
 from holdfast.errors import InvalidInput
 from holdfast.messages import Message, ToolCall
 from holdfast.window.evict import Evict, evicted, proactive, reactive
@@ -56,7 +57,7 @@ def test_pass_two_takes_calls_of_the_current_turn_with_their_results():
     """S3-25, S3-29: when no turn is left, the oldest calls go, each with its result."""
     view = view_of([*turn(1), *turn(2, calls=4, answer=False)])
 
-    _, left, after = down_to(view, view.total - 300)
+    _, left, after = down_to(view, view.total - 250)
 
     assert left == ["u1", "u2", "a2.3", "r2.3", "a2.4", "r2.4"]
     assert unpaired(after) == {}
@@ -233,3 +234,132 @@ def test_a_note_says_more_if_it_is_asked_for():
     assert note.text.startswith("[System: ")
     assert "evict" in note.text
     assert not note.starts_turn
+
+
+# What is said of calls that left their own turn
+
+
+def reading(files, *, first=1, answers=100, tool="read"):
+    """Calls of one turn, each of which reads a file."""
+    said = []
+    for number in range(first, first + files):
+        call = ToolCall(id=f"c{number}", name=tool, arguments=f'{{"path": "file{number}"}}')
+        said.append(Message.assistant(None, [call], id=f"a{number}"))
+        said.append(Message.tool(words(answers, "r"), call.id, name=tool, id=f"r{number}"))
+    return said
+
+
+ASKED = Message.user("Read them all.", id="u")
+
+
+def tells(view):
+    """The note about calls that a view shows: its place, and its text."""
+    notes = [(place, i.message) for place, i in enumerate(view.items) if i.fold is not None]
+    assert len(notes) == 1
+    return notes[0][0], notes[0][1].text
+
+
+def test_a_model_is_told_which_calls_of_its_turn_are_not_shown():
+    """S3-29: or it would begin with the first file again. Behind the request, before the calls that
+    are left: no words stand between a call and its result, or where somebody would interrupt."""
+    view = view_of([ASKED, *reading(10)])
+
+    _, left, after = down_to(view, view.total - 700)
+
+    place, text = tells(after)
+    gone = len(shown(view)) - len(shown(after))
+    assert left[0] == "u" and place == 1 and gone % 2 == 0
+    assert text.startswith(f"[{gone // 2} earlier calls of this turn and what came of them")
+    assert [f'read {{"path": "file{n}"}}' in text for n in range(1, 11)] == [
+        n <= gone // 2 for n in range(1, 11)
+    ]
+    assert after.items[1].message.starts_turn is False and after.turn == 1
+
+
+def test_one_note_tells_of_all_calls_that_left_a_turn_one_time_after_another():
+    """What an earlier note told is told by the next one, which takes its place; between the two it
+    is the same to the letter, and stands where nothing before it has changed."""
+    view = view_of([ASKED, *reading(10)])
+    _, _, once = down_to(view, view.total - 700)
+    first = tells(once)
+    for seq, message in enumerate(reading(8, first=11), start=22):
+        once.add(seq, message)
+        assert tells(once) == first
+
+    _, _, twice = down_to(once, once.total - 500, fill=0.2)
+
+    place, text = tells(twice)
+    assert place == first[0] == 1
+    gone = [n for n in range(1, 19) if 2 * n not in shown(twice)]
+    assert text.startswith(f"[{len(gone)} earlier calls")
+    assert len(gone) > 8 and gone == list(range(1, len(gone) + 1))
+    assert all(f'"file{n}"' in text for n in gone)
+
+
+def test_of_very_many_calls_the_latest_are_told_and_all_are_counted():
+    """A note takes a twentieth of the window at most."""
+    view = view_of([ASKED, *reading(150), *reading(50, first=151, tool="look")])
+
+    _, _, after = down_to(view, 2_000)
+
+    place, text = tells(after)
+    gone = [n for n in range(1, 201) if 2 * n not in shown(after)]
+    assert text.startswith(f"[{len(gone)} earlier calls of this turn")
+    assert f"read 150, look {len(gone) - 150}; the latest: " in text
+    assert f'"file{gone[-1]}"' in text and '"file1"' not in text
+    assert after.items[place].tokens <= situation_of(view).limit * 0.05
+
+
+def test_a_note_about_calls_is_never_longer_than_they_were():
+    """Where there is no room for the names of the tools, they are counted; where not for that, they
+    go without a word."""
+    small = [ASKED, *reading(3, answers=1)]
+    view = view_of(small)
+
+    _, left, after = down_to(view, 0)
+
+    assert left == ["u", "a3", "r3"]
+    assert after.total < view.total
+
+
+def test_arguments_are_told_as_far_as_they_are_short():
+    """A file that was written is not said once more."""
+    call = ToolCall(
+        id="c", name="write", arguments='{"path": "a",\n "text": "' + "x" * 5_000 + '"}'
+    )
+    wrote = [Message.assistant(None, [call], id="a"), Message.tool("Done.", "c", id="r")]
+    view = view_of([ASKED, *wrote, *reading(4)])
+
+    _, _, after = down_to(view, view.total - 1_000)
+
+    _, text = tells(after)
+    assert 'write {"path": "a", "text": "xxx' in text and len(text) < 200
+
+
+def test_once_the_turn_has_left_nothing_is_said_of_its_calls():
+    """The note of its turns stands for all of it."""
+    view = view_of([*turn(1), *turn(2, answer=False), *reading(10)])
+    _, _, after = down_to(view, view.total - 900)
+    assert "earlier calls of this turn" in str([item.message.text for item in after.items])
+    for seq, message in enumerate([Message.assistant("Done."), *turn(3), *turn(4)], start=100):
+        after.add(seq, message)
+
+    _, _, later = down_to(after, 400)
+
+    texts = [item.message.text for item in later.items]
+    assert (
+        "[2 earlier turns not shown here.]" in texts or "[3 earlier turns not shown here.]" in texts
+    )
+    assert "earlier calls" not in str(texts)
+    assert unpaired(later) == {}
+
+
+@pytest.mark.parametrize("told", [None, 7, {}, {"counts": 7}, {"counts": {"a": "b"}, "latest": []}])
+def test_a_note_that_another_program_wrote_is_taken_as_it_is(told):
+    """Whatever stands where we keep the calls."""
+    note = Message.user("[left out]", id="n", synthetic="folded", extra={"calls": told})
+    view = view_of([ASKED, *reading(6)]).with_folds([Fold(first=2, last=3, replacement=note)])
+
+    _, _, after = down_to(view, view.total - 300)
+
+    assert "earlier calls of this turn" in tells(after)[1]

@@ -69,6 +69,19 @@ def test_a_margin_is_room_that_is_not_there():
     assert unsure.total <= 950 < sure.total
 
 
+@pytest.mark.parametrize("margin", [300, 1_200, 9_999])
+def test_a_margin_alone_refuses_nothing(margin):
+    """What can go for it goes. When nothing is left that could, the estimate decides."""
+    view = view_of(turns(8))
+
+    plan, after = fitted(view, 1_200, margin=margin)
+
+    assert plan.tokens_after == after.total < 900
+    assert not fitted(view_of([Message.user(words(900))]), 1_200, margin=margin)[0]
+    with pytest.raises(DoesNotFit, match="the user's message has 1204 tokens and 1200 fit"):
+        fitted(view_of([Message.user(words(1_200))]), 1_200, margin=margin)
+
+
 def test_turns_that_are_kept_leave_when_there_is_no_choice():
     """Rather than to fail; the pinned ones, and the first request, do not."""
     view = view_of(turns(6))

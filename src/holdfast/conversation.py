@@ -395,8 +395,14 @@ class Conversation:
         self._has_learned = True
         self.ledger = Ledger(by=family)
         counter = self.ledger.counter(family, count)
+        passed_over = [gap.last for gap in reversed(self.gaps)]
         turn: list[Entry] = []
         for row in self.rows:
+            while passed_over and row.seq > passed_over[-1]:
+                passed_over.pop()
+                self.ledger.replay(turn, counter)
+                self.ledger.skip()
+                turn = []
             if _starts_turn(row):
                 self.ledger.replay(turn, counter)
                 self.ledger.end_turn()

@@ -3,9 +3,13 @@
 Such a message is `synthetic`: nobody said it, and it begins no turn.
 """
 
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from typing import Any
+from zlib import crc32
 
 from holdfast.errors import InvalidInput
+from holdfast.frozen import FrozenDict
 from holdfast.messages import Message, Result, Role
 
 TIMED_OUT = "[This response was interrupted due to a timeout]"
@@ -16,6 +20,7 @@ CONTINUE = "[continue]"
 BLANK = "[nothing that can be shown]"
 FOLDED_RESULT = "[The result of this call is no longer shown.]"
 FOLDED = "[{count} not shown here.]"
+CALLS_FOLDED = "[{count} of this turn and what came of {them} not shown here any more{calls}]"
 NOTIFIED = "[System: {count} no longer shown, to make room for what follows (by {by}).]"
 SUMMARY = "[Context Summary - Previous conversation compressed]\n{summary}\n[End Context Summary]"
 CUT = " [...]"
@@ -58,6 +63,9 @@ CHILD_DISCARDED = "[Isolated sub-agent {agent} discarded: {reason}. Raw child hi
 SUBAGENT = "[SUBAGENT agent_id={number} event={event}]"
 
 
+CALLS = "calls"  # in the extra of a note: the calls that it tells of
+
+
 class SubagentEvent(StrEnum):
     """What a session is told of its children. Progress is not among it."""
 
@@ -89,6 +97,41 @@ def folded(turns: int, before: Message) -> Message:
         timestamp=before.timestamp,
         synthetic="folded",
     )
+
+
+def calls_folded(counts: Mapping[str, int], latest: Sequence[str], before: Message) -> Message:
+    """In the place of calls that are folded within their turn, the last of them `before`.
+
+    `counts` is how many of each tool, and `latest` are those that are told one by one.
+    """
+    count = sum(counts.values())
+    told = ", ".join(f"{name} {times}" for name, times in counts.items() if name)
+    if latest:
+        listed = "; ".join(latest)
+        told = listed if len(latest) == count else f"{told}; the latest: {listed}"
+    text = CALLS_FOLDED.format(
+        count="1 earlier call" if count == 1 else f"{count} earlier calls",
+        them="it are" if count == 1 else "them are",
+        calls=f": {told}" if told else "",
+    )
+    return Message(
+        Role.USER,
+        text,
+        id=f"{before.id}:folded:{crc32(text.encode()):08x}",
+        timestamp=before.timestamp,
+        synthetic="folded",
+        extra=FrozenDict({CALLS: {"counts": dict(counts), "latest": list(latest)}}),
+    )
+
+
+def told_calls(note: Message) -> tuple[dict[str, int], list[str]]:
+    """What such a note tells, so that a later one can tell it too; nothing if it is another."""
+    told: Any = note.extra.get(CALLS)
+    try:
+        counts = {str(name): int(times) for name, times in told["counts"].items()}
+        return counts, list(map(str, told["latest"]))
+    except (TypeError, KeyError, ValueError, AttributeError):  # it may have come from anywhere
+        return {}, []
 
 
 def notified(turns: int, by: str, before: Message) -> Message:

@@ -7,7 +7,6 @@ before, it is what the service's list of models says, once that was read, or our
 
 from typing import NamedTuple
 
-from holdfast.errors import ContextOverflow
 from holdfast.providers import fields
 from holdfast.providers.address import Address
 from holdfast.providers.fields import Object
@@ -30,7 +29,6 @@ class GitHub(HttpProvider):
 
     vendor = "github"
     _listed = Limits()
-    _window: int | None = None  # as a refusal said
 
     @property
     def listed_as(self) -> str:
@@ -44,15 +42,11 @@ class GitHub(HttpProvider):
 
     @property
     def context_limit(self) -> int:
-        limit = self._context_limit or self._listed.context or self._known.context
-        return limit if self._window is None else min(limit, self._window)
+        return self.at_most(self._context_limit or self._listed.context or self._known.context)
 
     @property
     def output_limit(self) -> int:
         return self._output_limit or self._listed.output or self._known.output
-
-    def overflowed(self, error: ContextOverflow) -> None:
-        self._window = error.tokens_max or self._window
 
     async def models(self, path: str) -> Object:
         document = await self.get(path, under=self.catalogue, is_list=True)

@@ -91,6 +91,9 @@ class OllamaProvider(HttpProvider):
     def output_limit(self) -> int:
         return self._output_limit or min(OUTPUT, max(1, self.context_limit // 2))
 
+    def overflowed(self, error: ContextOverflow) -> None:
+        """The window is found out otherwise, and may be larger again."""
+
     def name_of(self, listed: Object) -> str | None:
         return server.name_of(listed)
 

@@ -4,6 +4,7 @@ What a vendor's answer is read by, how its tokens are counted where nobody else 
 what its model takes, is the same for both. How the question gets there is `answered`.
 """
 
+import logging
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -23,6 +24,7 @@ from holdfast.usage import Prices, Usage
 if TYPE_CHECKING:
     from holdfast.providers.models import Model
 
+_log = logging.getLogger("holdfast")
 OnRetry = Callable[[ProviderError, int, float], object]
 
 
@@ -44,6 +46,7 @@ class WireProvider(Provider):
         self._context_limit = checked_limit("context_limit", context_limit)
         self._output_limit = checked_limit("output_limit", output_limit)
         self._prices = checked_prices(prices)
+        self._told_limit: int | None = None  # as a refusal said
 
     # What a vendor says
 
@@ -65,9 +68,14 @@ class WireProvider(Provider):
         """Say what somebody who asks this vendor can do about an error (`error.way_out`)."""
         return
 
-    def overflowed(self, error: ContextOverflow) -> None:  # noqa: ARG002 - others look at it
+    def overflowed(self, error: ContextOverflow) -> None:
         """A prompt was too long: what is said of the window is true from now on."""
-        return
+        told, found = error.tokens_max, error.tokens_found
+        is_passed = found is None or (told is not None and found > told)
+        if told and is_passed and told < self.context_limit:
+            words = "%s says that it takes %d tokens, and not %d: from now on it is sent no more"
+            _log.warning(words, self.name, told, self.context_limit)
+            self._told_limit = told
 
     # The promise
 
@@ -140,7 +148,11 @@ class WireProvider(Provider):
 
     @property
     def context_limit(self) -> int:
-        return self._context_limit or self._known.context
+        return self.at_most(self._context_limit or self._known.context)
+
+    def at_most(self, limit: int) -> int:
+        """The limit, or what a refusal has said, where that is less."""
+        return limit if self._told_limit is None else min(limit, self._told_limit)
 
     @property
     def output_limit(self) -> int:

@@ -21,7 +21,7 @@ from holdfast.window.plan import Plan
 from holdfast.window.situation import Situation
 from holdfast.window.view import View
 
-_FOLDS_MAX = 3  # plans before one call: what is left may be less certain than what was there
+_FOLDS_MAX = 8  # plans before one call: what is left may be less certain than what was there
 Keep = Callable[[Sequence[Entry]], Awaitable[object]]
 _log = logging.getLogger("holdfast")
 
@@ -47,9 +47,11 @@ class Folder:
 
     async def fitted(self, unsaid: Sequence[Message], output: int | None) -> Request:
         """The request of the next call, with a window that was folded if it had to be."""
-        for _ in range(_FOLDS_MAX):
+        for place in range(_FOLDS_MAX + 1):
             view = self._windows.view(unsaid)
             situation = self._windows.situation(view)
+            if place == _FOLDS_MAX:
+                break
             plan = self._windows.plan(view, situation)
             if not plan or not await self._fold(plan, view, situation, unsaid):
                 break

@@ -185,7 +185,8 @@ class Windows:
         return Request(shown, view, situation, self.counted(view), output)
 
     def _output_tokens(self, situation: Situation, wanted: int | None) -> int | None:
-        free = max(1, self.room.context - situation.used - situation.margin)
+        room = self.room
+        free = max(1, room.reserve, room.context - situation.used - situation.margin)
         if wanted is not None:
             return min(wanted, free)
         longest = limits_of(self._target.provider, self._target.model).output
@@ -194,6 +195,7 @@ class Windows:
     def reported(self, request: Request, answered: Answered) -> Answered:
         """Learn from an answer what the request had; the answer, with what was shown for it."""
         counted = request.counted
+        changed = self._conversation.changed(self._target.name, counted.all)
         if answered.exchanges and answered.message is not None:
             self._conversation.reported(self._target.name, counted.all)
             self._conversation.ledger.report(
@@ -203,11 +205,14 @@ class Windows:
                 tools=counted.tools,
                 answer=answered.message,
                 count=request.view.count,
+                changed=changed,
                 stated=self._target.counter.error,
                 context=self.context,
             )
         told = {"counted": counted.all, "tools": counted.tools, "by": self._target.family}
         told["context"] = self.context
+        if changed is not None:
+            told["changed"] = changed
         shown = FrozenDict({**request.window.manifest, **told})
         return answered._replace(shown=shown, digest=request.window.digest)
 

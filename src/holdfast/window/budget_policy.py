@@ -21,11 +21,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from holdfast.errors import InvalidInput
 from holdfast.frozen import Value
 from holdfast.messages import Message, Role
+from holdfast.notes import CALLS
 from holdfast.window.keep import is_note, is_summary, kept, turns_shown
 from holdfast.window.leave import left_out, with_notes
 from holdfast.window.outcome import measured, taken
 from holdfast.window.pairs import Pairs
-from holdfast.window.plan import Plan, nothing, planned
+from holdfast.window.plan import Plan, Step, nothing, planned
 from holdfast.window.situation import Situation
 from holdfast.window.triggers import due, goal, is_pressed
 from holdfast.window.view import Group, Item, View
@@ -76,8 +77,9 @@ class BudgetPolicy(Value, frozen=True, kw_only=True):
             places = with_notes(items, chosen)
             steps = left_out(view, items, places, situation, why, self.name)
         else:  # without a note: what leaves is seldom a whole turn
-            steps = left_out(view, items, chosen, situation, why)
-            steps = [step.replace(replacement=None, tokens_after=0) for step in steps]
+            places = with_notes(items, chosen, view.turn)
+            steps = left_out(view, items, places, situation, why)
+            steps = [_without_note(step) for step in steps]
         reason = f"{why}: {len(chosen)} messages leave, the least valuable first"
         numbers = {"trigger": why, "goal": goal(situation), "items": len(chosen)}
         return measured(planned(self.name, situation, steps, reason, numbers), view, situation)
@@ -113,6 +115,12 @@ class BudgetPolicy(Value, frozen=True, kw_only=True):
         self._settle_flags("notify")
         if self.classify is not None and not callable(self.classify):
             raise InvalidInput("classify", "is a function from a message to a class, or None")
+
+
+def _without_note(step: Step) -> Step:
+    """But for one that tells of the calls of the current turn."""
+    is_told = step.replacement is not None and CALLS in step.replacement.extra
+    return step if is_told else step.replace(replacement=None, tokens_after=0)
 
 
 def classes(view: View, items: Sequence[Item]) -> list[str]:

@@ -5,8 +5,9 @@
 Pass 1 takes whole turns before the current one, with their calls and results, until the request is
 as small as it should be. Under pressure it also takes the latest turns that are kept otherwise,
 and then summaries. Pass 2, under pressure too, takes calls inside the current turn, each with its
-results. What `keep.py` locks is never taken. If all this is not enough it is done all the same;
-only if there is nothing at all to take the plan has no steps, and says so.
+results; a note in their place says which they were. What `keep.py` locks is never taken. If all
+this is not enough it is done all the same; only if there is nothing at all to take the plan has no
+steps, and says so.
 """
 
 from collections.abc import Iterator, Sequence
@@ -98,7 +99,7 @@ def _candidates(
             yield pairs.with_all((place,))
     current = next((g for g in view.groups() if g.turn == view.turn), None)
     for group in pairs.answered(current.start, current.stop) if current else ():
-        if stays.locked.isdisjoint(group):
+        if stays.locked.isdisjoint(group) and not is_note(items[group[0]]):
             yield set(group)
 
 

@@ -10,7 +10,10 @@ to:
    current turn, with their results (`evict.py`);
 2. the longest results of the current turn are cut, then those before it, then the first request.
 
-What does not fit after that is named: DoesNotFit.
+The margin of the estimate has to fit too, as long as anything can go for it. When nothing more can,
+the estimate itself decides, as it does for whoever sends the request: DoesNotFit names what does
+not fit as best known. A margin alone refuses nothing, or a model whose tokens are hard to estimate
+could not be talked to any more.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,14 +34,14 @@ Further = Callable[[View, Situation, int], Plan]
 def fitting(policy: Policy, view: View, situation: Situation) -> Plan:
     """The policy's plan, or one that does more, after which the request fits; else DoesNotFit.
 
-    It fits when it has no more than the limit even if the estimate is short by its margin.
-    Summaries that are still to be written are counted at their longest.
+    It fits even if the estimate is short by its margin, or else nothing is left that could go, and
+    it fits as estimated. Summaries that are still to be written are counted at their longest.
     """
     plan = measured(checked(policy.plan(view, situation), view), view, situation)
-    room = situation.limit - situation.margin
-    plan = further(plan, view, situation, room)
-    if plan.tokens_after > room:
-        raise too_large(outcome(plan, view), situation.replace(used=plan.tokens_after))
+    plan = further(plan, view, situation, max(0, situation.limit - situation.margin))
+    after = situation.replace(used=plan.tokens_after)
+    if after.is_too_long:
+        raise too_large(outcome(plan, view), after)
     return plan
 
 
@@ -98,7 +101,6 @@ def _is_result(item: Item) -> bool:
 
 def too_large(view: View, situation: Situation) -> DoesNotFit:
     """The error that names the largest of what is left, and how much of it would fit."""
-    room = situation.limit - situation.margin
     sizes = [(situation.base, "the system prompt with the tools")]
     items = view.items
     last = max((place for place, item in enumerate(items) if is_request(item)), default=None)
@@ -108,9 +110,9 @@ def too_large(view: View, situation: Situation) -> DoesNotFit:
         tokens = situation.tokens(sum(items[place].tokens for place in results))
         sizes.append((tokens, f"the {len(results)} results of this turn together"))
     tokens, what = max(sizes, key=lambda each: each[0])
-    left = max(0, room - (situation.used - tokens))
-    if tokens <= left:  # as when the margin alone is more than fits
-        return DoesNotFit("the request", situation.used + situation.margin, situation.limit)
+    left = max(0, situation.limit - (situation.used - tokens))
+    if tokens <= left:  # as when a model refused what should have fitted, and did not say why
+        return DoesNotFit("the request", situation.used, situation.limit)
     return DoesNotFit(what, tokens, left)
 
 

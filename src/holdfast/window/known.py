@@ -82,18 +82,18 @@ class Known:
 
     def take(self, counted: Counted, reported: int, changed: int | None) -> float | None:
         """A report. Gives back what the vendor counted for what came since the one before."""
-        estimated, unreported = self._reckon(counted, changed)
-        self.learned.judge(estimated, reported, unreported)
-        added = None
-        if self._input is None:
-            self.learned.take(counted.text, counted.tools, reported)
+        learned = self.learned
+        added = None if self._input is None else reported - self._input - self._answer.carried
+        text, tools = self._change(counted)
+        # Of what came while as much went the ratio cannot be seen: then all of it tells more.
+        hidden = max(0, (changed or 0) - abs(counted.all - self._counted.all))
+        if added is None or hidden > abs(text):
+            whole = learned.tokens(counted.text, counted.tools)
+            learned.judge(whole, whole, reported)
+            learned.take(counted.text, counted.tools, reported)
         else:
-            text, tools = self._change(counted)
-            added = reported - self._input - self._answer.carried
-            # Of what came while as much went the ratio cannot be seen.
-            hidden = max(0, (changed or 0) - abs(counted.all - self._counted.all))
-            doubt = self._answer.doubt + _GUESS_SHARE * hidden
-            self.learned.take(text, tools, added, doubt)
+            learned.judge(*self._reckon(counted, changed), reported)
+            learned.take(text, tools, added, self._answer.doubt + _GUESS_SHARE * hidden)
         self._input, self._counted, self._answer = reported, counted, Answer()
         return added
 

@@ -19,7 +19,7 @@ from holdfast.errors import InvalidInput
 # How far off a ratio may be before the first answer, and how much it may drift between two.
 _TEXT_SPREAD, _TOOLS_SPREAD = 0.05, 0.30
 _TEXT_DRIFT, _TOOLS_DRIFT = 0.01, 0.05
-_TEXT_RANGE, _TOOLS_RANGE = (0.4, 2.5), (0.25, 2.5)
+_RANGE = (0.2, 5.0)
 
 # An answer may be off by what is around the messages, and by a share of what was counted.
 _NOISE_TOKENS, _NOISE_SHARE = 12, 0.10
@@ -47,7 +47,7 @@ class Learned:
         self.text = 1.0
         self.tools = 1.0
         self.answers = 0
-        self._errors: list[float] = []
+        self._ratios: list[float] = []  # those that single answers had
         self._refused = 0
         # The variances of both ratios and what they have in common.
         self._text_doubt = max(error, _TEXT_SPREAD) ** 2
@@ -59,17 +59,22 @@ class Learned:
         return self.text * text + self.tools * tools
 
     def error(self, stated: float = ERROR_UNKNOWN) -> float:
-        """The relative error that 95 of 100 estimates stay below, as far as was seen."""
-        missing = _ERRORS_MIN - len(self._errors)
-        seen = sorted(self._errors + [max(stated, _ERROR_MIN)] * missing)
+        """The relative error that 95 of 100 estimates stay below, as far as was seen.
+
+        It is that of the ratio as it is now: an answer that was far from what was believed before
+        it is none any more once it is what is believed.
+        """
+        errors = [min(_ERROR_MAX, abs(ratio / self.text - 1)) for ratio in self._ratios]
+        missing = _ERRORS_MIN - len(errors)
+        seen = sorted(errors + [max(stated, _ERROR_MIN)] * missing)
         return seen[math.ceil(0.95 * len(seen)) - 1]
 
-    def judge(self, estimated: float, reported: int, unreported: float) -> None:
+    def judge(self, estimated: float, unreported: float, reported: int) -> None:
         """Remember how far off an estimate was, if enough was unreported to say something."""
         if unreported >= _ERROR_TOKENS and self.answers:
-            error = abs(estimated - reported) / unreported
-            self._errors.append(min(_ERROR_MAX, error))
-            del self._errors[:-_ERRORS_KEPT]
+            short = (reported - estimated) / unreported
+            self._ratios.append(_within(self.text * (1 + short), _RANGE))
+            del self._ratios[:-_ERRORS_KEPT]
 
     def take(self, text: float, tools: float, tokens: float, doubt: float = 0) -> None:
         """`tokens` were reported for what was counted as `text` and `tools`.
@@ -84,8 +89,10 @@ class Learned:
     def _is_believed(self, text: float, tools: float, tokens: float, doubt: float) -> bool:
         expected = self.tokens(text, tools)
         low, high = sorted((expected * _BELIEVED[0], expected * _BELIEVED[1]))
-        if abs(tokens - expected) <= _SMALL + doubt or low <= tokens <= high:
-            self._refused = 0
+        is_usual = low <= tokens <= high
+        if is_usual or abs(tokens - expected) <= _SMALL + doubt:
+            if is_usual or not _is_short(text, tools):  # which tells neither way
+                self._refused = 0
             return True
         self._refused += 1
         return self._refused > _REFUSED_MAX
@@ -99,10 +106,12 @@ class Learned:
         most = _SURPRISE_MAX * math.sqrt(spread)
         surprise = tokens - self.tokens(text, tools)
         step = max(-most, min(most, surprise)) / spread
-        self.text = _within(self.text + to_text * step, _TEXT_RANGE)
-        self.tools = _within(self.tools + to_tools * step, _TOOLS_RANGE)
-        # Whoever is surprised is less sure than before, so that a second answer counts for more.
+        self.text = _within(self.text + to_text * step, _RANGE)
+        self.tools = _within(self.tools + to_tools * step, _RANGE)
+        # Whoever is surprised is less sure than before, so that a second answer counts for more;
+        # but a few words with a long frame around them say nothing about ratios.
         again = _within(abs(surprise) / most, (1.0, _UNSURE_MAX)) ** 2
+        again = 1.0 if _is_short(text, tools) else again
         self._text_doubt = (self._text_doubt - to_text * to_text / spread) * again
         self._tools_doubt = (self._tools_doubt - to_tools * to_tools / spread) * again
         self._shared_doubt = (self._shared_doubt - to_text * to_tools / spread) * again
@@ -118,7 +127,7 @@ class Learned:
             "answers": self.answers,
             "refused": self._refused,
             "doubts": [self._text_doubt, self._tools_doubt, self._shared_doubt],
-            "errors": list(self._errors),
+            "ratios": list(self._ratios),
         }
 
     @classmethod
@@ -126,17 +135,22 @@ class Learned:
         """From `values`, checked: what was stored may have been written by anybody."""
         self = cls()
         try:
-            self.text = _within(number(values["text"]), _TEXT_RANGE)
-            self.tools = _within(number(values["tools"]), _TOOLS_RANGE)
+            self.text = _within(number(values["text"]), _RANGE)
+            self.tools = _within(number(values["tools"]), _RANGE)
             self.answers, self._refused = int(values["answers"]), int(values["refused"])
             doubts = [number(each) for each in values["doubts"]]
             self._text_doubt, self._tools_doubt, self._shared_doubt = doubts
-            self._errors = [abs(number(each)) for each in values["errors"]][-_ERRORS_KEPT:]
+            self._ratios = [abs(number(each)) for each in values["ratios"]][-_ERRORS_KEPT:]
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InvalidInput("learned", f"is not what a ledger wrote: {error!r}") from error
         if self._text_doubt <= 0 or self._tools_doubt <= 0:
             raise InvalidInput("learned.doubts", "are more than 0")
         return self
+
+
+def _is_short(text: float, tools: float) -> bool:
+    """Whether there is no more of it than of what is around a message."""
+    return abs(text) + abs(tools) <= _NOISE_TOKENS
 
 
 def _within(ratio: float, bounds: tuple[float, float]) -> float:

@@ -1,13 +1,23 @@
-"""Leaving items out of the window: the steps of a plan, with a note where turns are missing."""
+"""Leaving items out of the window: the steps of a plan, with a note where something is missing.
+
+In the place of turns stands how many there were. In the place of calls of the turn that is running
+stands which they were, as far as that is cheap: a model that does not know that it has read a file
+reads it again, and again. The note is part of the fold and stays as it is until the next one.
+"""
 
 from collections.abc import Iterable, Sequence
 
-from holdfast.messages import Message
-from holdfast.notes import folded, notified
+from holdfast.messages import Message, ToolCall
+from holdfast.notes import CUT, calls_folded, folded, notified, told_calls
 from holdfast.window.keep import is_note
 from holdfast.window.plan import Step, runs
+from holdfast.window.render import calls_of
 from holdfast.window.situation import Situation
 from holdfast.window.view import Item, View
+
+_TOLD_SHARE = 0.05  # of the window: so much a note about calls may take
+_TOLD_MAX = 24  # calls that are told one by one, the latest
+_TOLD_CHARACTERS = 60  # of the arguments of each
 
 
 def left_out(
@@ -42,7 +52,7 @@ def left_out_run(
     """Show items[start:stop] no more, with a note in their place unless that is as long as they."""
     gone = items[start:stop]
     tokens = sum(item.tokens for item in gone)
-    note = _note(view, items, start, stop, notify_by)
+    note = _note(view, items, start, stop, situation, notify_by)
     size = 0 if note is None else view.count(note)
     if size >= tokens:
         note, size = None, 0
@@ -57,10 +67,17 @@ def left_out_run(
     )
 
 
-def with_notes(items: Sequence[Item], chosen: Iterable[int]) -> set[int]:
-    """The chosen places and the notes beside them, so that one note stands for all."""
+def with_notes(items: Sequence[Item], chosen: Iterable[int], turn: int | None = None) -> set[int]:
+    """The chosen places and the notes beside them, so that one note stands for all.
+
+    With `turn`, only the notes within that turn.
+    """
     found = set(chosen)
-    notes = [place for place, item in enumerate(items) if item.fold is not None and is_note(item)]
+    notes = [
+        place
+        for place, item in enumerate(items)
+        if is_note(item) and (turn is None or item.turn == turn)
+    ]
     for place in notes:
         if place - 1 in found:
             found.add(place)
@@ -71,15 +88,49 @@ def with_notes(items: Sequence[Item], chosen: Iterable[int]) -> set[int]:
 
 
 def _note(
-    view: View, items: Sequence[Item], start: int, stop: int, notify_by: str
+    view: View,
+    items: Sequence[Item],
+    start: int,
+    stop: int,
+    situation: Situation,
+    notify_by: str,
 ) -> Message | None:
-    """What to say in the place of turns. Calls that go from within the current turn are not told
-    of: a user's words between a call and the next would be taken for an interruption."""
+    """What to say in the place of turns, or of calls within the current one."""
     if items[start].turn >= view.turn:
-        return None
+        most = int(situation.limit * _TOLD_SHARE / situation.scale)
+        return _note_of_calls(view, items[start:stop], most)
     turns = _turns(view, items, start, stop)
     before = items[stop - 1].message
     return notified(turns, notify_by, before) if notify_by else folded(turns, before)
+
+
+def _note_of_calls(view: View, gone: Sequence[Item], tokens_max: int) -> Message | None:
+    """Which calls are gone, with those that an earlier note in their place tells of. The latest are
+    told with what they asked, so many as there is room for; None if there are no calls."""
+    counts: dict[str, int] = {}
+    latest: list[str] = []
+    for item in gone:
+        before, told = told_calls(item.message) if is_note(item) else ({}, [])
+        for call in calls_of(item.message):
+            before[call.name] = before.get(call.name, 0) + 1
+            told.append(_told(call))
+        for name, times in before.items():
+            counts[name] = counts.get(name, 0) + times
+        latest += told
+    if not counts:
+        return None
+    for shown in range(min(len(latest), _TOLD_MAX), -1, -1):
+        note = calls_folded(counts, latest[len(latest) - shown :], gone[-1].message)
+        if view.count(note) <= tokens_max:
+            return note
+    return calls_folded({"": sum(counts.values())}, (), gone[-1].message)
+
+
+def _told(call: ToolCall) -> str:
+    asked = " ".join(call.arguments.split())
+    if len(asked) > _TOLD_CHARACTERS:
+        asked = asked[:_TOLD_CHARACTERS] + CUT
+    return f"{call.name} {asked}" if asked not in ("", "{}") else call.name
 
 
 def _turns(view: View, items: Sequence[Item], start: int, stop: int) -> int:

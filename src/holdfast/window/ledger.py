@@ -128,9 +128,10 @@ class Ledger:
     def replay(self, entries: Iterable[Entry], count: Count) -> None:
         """What the calls in a log have reported, in order.
 
-        A call tells by its `window` what it was counted as: `counted`, `tools`, and `by` whom. One
-        that does not, or was counted by another, teaches nothing; what it used is added up. An
-        answer that took several calls is none of which one of them tells the tokens.
+        A call tells by its `window` what it was counted as: `counted`, `tools`, and `by` whom; and
+        what `changed`, if that was more than the difference. One that does not, or was counted by
+        another, teaches nothing; what it used is added up. An answer that took several calls is
+        none of which one of them tells the tokens.
         """
         found = list(entries)
         said = {entry.id: entry for entry in found if type(entry) is Message}
@@ -150,7 +151,6 @@ class Ledger:
         if counted is None or call.window.get("by", "") != self._by:
             self._account(call.model, call.usage)
         else:
-            context: Any = call.window.get("context")
             self.report(
                 call.model,
                 counted,
@@ -158,7 +158,8 @@ class Ledger:
                 tools=tools,
                 answer=answer,
                 count=count,
-                context=context if type(context) is int else None,
+                changed=_whole(call.window.get("changed")),
+                context=_whole(call.window.get("context")),
             )
 
     # Estimates
@@ -271,6 +272,11 @@ class Ledger:
         self._turn = TurnUsage()
         self._last = None
 
+    def skip(self) -> None:
+        """Calls stand here that are not replayed: the last report says nothing of the next one."""
+        for known in self._known.values():
+            known.forget()
+
     def clear(self) -> None:
         """The conversation is gone: its counts, turns and reports.
 
@@ -278,8 +284,7 @@ class Ledger:
         """
         for counts in self._counts.values():
             counts.clear()  # in place: a counter that was given out goes on counting
-        for known in self._known.values():
-            known.forget()
+        self.skip()
         self._reported.clear()
         self.revert(0)
 
@@ -336,6 +341,10 @@ def _counts_of(usage: Usage) -> list[int | None]:
 def _turn_values(turn: TurnUsage) -> dict[str, Any]:
     fields = {name: getattr(turn, name) for name in turn.__struct_fields__}
     return {**fields, "function_calls": list(turn.function_calls)}
+
+
+def _whole(value: object) -> int | None:
+    return value if type(value) is int and value >= 0 else None
 
 
 def _is_sum(reported: int, request: Counted, context: int | None) -> bool:

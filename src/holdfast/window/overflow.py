@@ -90,13 +90,22 @@ def recover(
 
 
 def _real(situation: Situation, reported: tuple[int, int] | None) -> Situation:
-    """The situation as the refusal shows it: more is used, or less fits, than was thought."""
+    """The situation as the refusal shows it: more is used, or less fits, than was thought.
+
+    Where more is used, all that the view counts has so many times more, also what could be freed.
+    """
     budget = situation.budget.replace(start=TARGET, target=TARGET)
     real = situation.replace(trigger="overflow", budget=budget, margin=0)
     if reported is None:
         return real
     tokens, limit = reported
-    return real.replace(used=max(real.used, tokens), limit=min(real.limit, limit))
+    more = max(1.0, tokens / max(1, real.used))
+    return real.replace(
+        used=max(real.used, tokens),
+        limit=min(real.limit, limit),
+        base=int(real.base * more),
+        scale=real.scale * more,
+    )
 
 
 def _wanted(real: Situation) -> int:

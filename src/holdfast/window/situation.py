@@ -41,8 +41,19 @@ class Situation(Value, frozen=True, kw_only=True):
 
     @property
     def over(self) -> int:
-        """How many tokens there may be too many; 0 when it fits for certain."""
+        """How many tokens there may be too many; 0 when it fits for certain.
+
+        It is what is planned by, and refuses nothing: see `is_too_long`.
+        """
         return max(0, self.used + self.margin - self.limit)
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether the request does not fit, as best known.
+
+        One that only might not, by the margin, is sent: the model says so if it is too long.
+        """
+        return self.used > self.limit
 
     def tokens(self, counted: int) -> int:
         """So many tokens of the model for tokens that the view counted; rather one too many."""

@@ -59,8 +59,11 @@ class Window(NamedTuple):
 def window(
     view: View, situation: Situation, *, system: str | None = None, tools: Sequence[Tool] = ()
 ) -> Window:
-    """The window that a view gives, or DoesNotFit, which names the largest part of it."""
-    if situation.over:
+    """The window that a view gives, or DoesNotFit, which names the largest part of it.
+
+    It is judged as `fitting` judges: by the estimate, and not by its margin.
+    """
+    if situation.is_too_long:
         raise too_large(view, situation)
     rendered = view.rendered()
     return Window(
