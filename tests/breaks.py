@@ -1805,7 +1805,7 @@ BREAKS = {
         "the note is on by default",
     ),
     "S2-31": Break(
-        f"{SRC}/steps/asking.py",
+        f"{SRC}/steps/pieces.py",
         "    return None if not content else message.replace(content=content, tool_calls=())",
         "    return message",
         "calls of an answer that was cut off are kept",
