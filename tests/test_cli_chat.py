@@ -490,24 +490,24 @@ def test_a_key_in_the_environment_says_who_answers(nobody, variable, name):
     assert model_of(*name.split(":", 1)).is_known
 
 
-def test_what_is_named_goes_before_what_the_conversation_had_and_that_before_what_is_found(nobody):
+def test_a_conversation_keeps_its_model_and_a_new_one_has_that_of_the_settings(nobody):
     nobody.setenv("OPENAI_API_KEY", "some-key")
     config.write_config({"model": "google:in-a-file"})
 
     named = chosen("anthropic:named", "github:had")
-    in_file = chosen(None, "github:had")
+    had = chosen(None, "github:had")
+    in_file = chosen()
     nobody.setenv("HOLDFAST_MODEL", "ollama:in-environment")
-    in_environment = chosen(None, "github:had")
+    in_environment = chosen()
     nobody.delenv("HOLDFAST_MODEL")
     config.write_config({})
-    had = chosen(None, "github:had")
     found = chosen()
 
-    assert [named.name, in_file.name, in_environment.name, had.name, found.name] == [
+    assert [named.name, had.name, in_file.name, in_environment.name, found.name] == [
         "anthropic:named",
+        "github:had",
         "google:in-a-file",
         "ollama:in-environment",
-        "github:had",
         "openai:gpt-6.1-sol",
     ]
     assert "config.toml" in in_file.told and "HOLDFAST_MODEL" in in_environment.told

@@ -50,13 +50,11 @@ class Choice(NamedTuple):
 
 
 async def choose(given: str | None, kept: str | None) -> Choice:
-    """The model that was `given`, that of the settings, of the session, or one that is found."""
-    name, where = config.setting("model", given)
-    if name:
-        return Choice(name, f"named by {where}")
-    if kept:
+    """The model that was `given`, that of the session, of the settings, or one that is found."""
+    if kept and not given:
         return Choice(kept, "as before")
-    return await find()
+    name, where = config.setting("model", given)
+    return Choice(name, f"named by {where}") if name else await find()
 
 
 async def find() -> Choice:
