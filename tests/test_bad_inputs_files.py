@@ -525,7 +525,9 @@ async def wrongs_of_victim(store, sound):
     found["search"] = await asked_for(
         lambda: tenant.search("victimword"),
         lambda page: all(
-            each.session_id == truth.id and each.stored == truth.read["main"][0]
+            each.session_id == truth.id
+            and (each.damage or each.stored == truth.read["main"][0])
+            and (each.stored.entry is None) == bool(each.damage)
             for each in page.items
         ),
     )

@@ -14,7 +14,7 @@ from typing import Any
 
 from holdfast.errors import InvalidInput, Unsupported
 from holdfast.stores.base import Store, Tenant
-from holdfast.stores.values import Record
+from holdfast.stores.values import Record, check_durability
 
 __all__ = ["Record", "Store", "Tenant", "open_store", "place_of"]
 
@@ -43,7 +43,7 @@ def open_store(url: str, **options: Any) -> Store:
         if rest:
             raise InvalidInput("a store URL", "has nothing behind memory:")
         _check_options(options, "limits", "durability")
-        options.pop("durability", None)  # what is in memory survives nothing, at either level
+        check_durability(options.pop("durability", "sync"))  # it survives nothing, at either level
         return MemoryStore(**options)
     if colon and scheme == "sqlite":
         from holdfast.stores.sqlite.store import SQLiteStore

@@ -159,6 +159,12 @@ class Record(Value, frozen=True, kw_only=True):
         raise InvalidInput(f"branch {name!r}", f"is not in session {self.key!r}: there are {known}")
 
 
+def check_durability(level: object) -> None:
+    """A level of durability has one of two names."""
+    if level not in ("sync", "fast"):
+        raise InvalidInput("durability", "is 'sync' or 'fast', and nothing else")
+
+
 def check_ttl(ttl: object, name: str = "ttl") -> None:
     """A time to live is None or a timedelta above zero."""
     if ttl is None:

@@ -27,7 +27,14 @@ from holdfast.stores.jsonl.place import Place
 from holdfast.stores.relay import Relay
 from holdfast.stores.requests import Request
 from holdfast.stores.shelf import Shelf
-from holdfast.stores.values import LIMITS, Limits, Problem, Verified, check_limits
+from holdfast.stores.values import (
+    LIMITS,
+    Limits,
+    Problem,
+    Verified,
+    check_durability,
+    check_limits,
+)
 from holdfast.stores.writer import GroupCommit
 
 _Result = TypeVar("_Result")
@@ -57,8 +64,7 @@ class JsonlStore(Store):
         names: Names | None = None,
         create: bool = True,
     ) -> None:
-        if durability not in ("sync", "fast"):
-            raise InvalidInput(f"durability {durability!r}", "is neither 'sync' nor 'fast'")
+        check_durability(durability)
         if names not in ("plain", "base64url", None):
             raise InvalidInput(f"names {names!r}", "is neither 'plain' nor 'base64url'")
         self.limits = check_limits(limits)

@@ -42,7 +42,16 @@ from holdfast.stores.postgresql.server import (
 from holdfast.stores.postgresql.shelf import PostgresShelf, channel_of
 from holdfast.stores.requests import Request
 from holdfast.stores.shelf import Shelf
-from holdfast.stores.values import LIMITS, Chunk, Found, Limits, Page, Stored, check_limits
+from holdfast.stores.values import (
+    LIMITS,
+    Chunk,
+    Found,
+    Limits,
+    Page,
+    Stored,
+    check_durability,
+    check_limits,
+)
 
 _Result = TypeVar("_Result")
 
@@ -72,8 +81,7 @@ class PostgreSQLStore(Store):
         limits: Limits = LIMITS,
         create: bool = True,
     ) -> None:
-        if durability not in ("sync", "fast"):
-            raise InvalidInput("durability", 'is "sync" or "fast"')
+        check_durability(durability)
         self.limits = check_limits(limits)
         self._create = create
         self._server = Server(read_url(url), durability)

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Literal
 
 from holdfast import private_files
-from holdfast.errors import Corrupt, InvalidInput, StoreError, StoreUnavailable
+from holdfast.errors import Corrupt, StoreError, StoreUnavailable
 from holdfast.file_lock import FileLock
 from holdfast.stores.sqlite import wal
 from holdfast.stores.sqlite.errors import is_busy, is_fatal, translate
@@ -47,6 +47,7 @@ from holdfast.stores.sqlite.settings import (
     settings,
 )
 from holdfast.stores.sqlite.wal import has_wal_reset_bug
+from holdfast.stores.values import check_durability
 
 __all__ = [
     "APPLICATION_ID",
@@ -83,8 +84,7 @@ class SQLiteFile:
         durability: Durability = "sync",
         create: bool = True,
     ) -> None:
-        if durability not in ("sync", "fast"):
-            raise InvalidInput(f"durability {durability!r}", "is neither 'sync' nor 'fast'")
+        check_durability(durability)
         self.path = private_files.absolute(path)
         self.where = str(self.path)
         self.wanted = dict(SETTINGS) | {"synchronous": 2 if durability == "sync" else 1}
