@@ -234,7 +234,7 @@ def test_a_claude_that_thinks_has_a_budget(thinking, budget):
 
 def test_a_budget_leaves_room_for_an_answer():
     """S2-105: there are 64,000 tokens; where there is no room for a thought, nobody thinks."""
-    assert config_of(CLAUDE, max_tokens=4_000)["thinkingConfig"]["thinkingBudget"] == 3_999
+    assert config_of(CLAUDE, max_tokens=4_000)["thinkingConfig"]["thinkingBudget"] == 3_000
     assert "thinkingConfig" not in config_of(CLAUDE, max_tokens=500)
     assert config_of(CLAUDE, max_tokens=99_000)["maxOutputTokens"] == 64_000
 

@@ -16,7 +16,7 @@ import json
 import random
 import sys
 from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from unittest.mock import patch
 
@@ -33,7 +33,7 @@ from holdfast.errors import (
 from holdfast.manager import SessionManager
 from holdfast.messages import Message
 from holdfast.steps import hold
-from holdfast.stores import memory, open_store
+from holdfast.stores import front, memory, open_store, requests
 from holdfast.stores.postgresql import server as pg_server
 from holdfast.testing.faults import loops
 from holdfast.window.truncate import Truncate
@@ -62,10 +62,13 @@ OPERATIONS = (
 
 
 class Clock:
-    """The clock of leases: the loop's own."""
+    """The clock of leases, and of those who wait for them: the loop's own."""
+
+    def monotonic(self):
+        return asyncio.get_running_loop().time()
 
     def monotonic_ns(self):
-        return int(asyncio.get_running_loop().time() * 1e9)
+        return int(self.monotonic() * 1e9)
 
 
 class World:
@@ -381,13 +384,15 @@ def hurry():
 def run(seed, make=Process, faults_max=FAULTS_MAX):
     """One run of a seed: what is wrong, and the trace of what happened."""
     world = World(seed, faults_max)
-    real, memory.time = memory.time, Clock()
-    gc.disable()  # what it finds would be closed at a time of its own choice
-    try:
-        return loops.run(seed, lambda: lived(world, make)), world.trace
-    finally:
-        gc.enable()
-        memory.time = real
+    clocks = (patch.object(module, "time", Clock()) for module in (front, memory, requests))
+    with ExitStack() as patched:
+        for clock in clocks:
+            patched.enter_context(clock)
+        gc.disable()  # what it finds would be closed at a time of its own choice
+        try:
+            return loops.run(seed, lambda: lived(world, make)), world.trace
+        finally:
+            gc.enable()
 
 
 def tell(seed):

@@ -58,6 +58,16 @@ async def forked(sessions, key):
     return await said(await (await sessions.get("mine")).fork(key))
 
 
+async def peeked(sessions, key):
+    peek = await sessions.peek(key)
+    return peek.record, await peek.turns()
+
+
+async def restored(sessions, key):
+    """What is put under this key is there, whoever else has one."""
+    return await sessions.restore(await sessions.export("mine"), key=key)
+
+
 OPERATIONS = {
     "get": lambda s, key: got(s.get(key)),
     "get everything": lambda s, key: got(s.get(key, load="all")),
@@ -80,8 +90,13 @@ OPERATIONS = {
     "retain by metadata": lambda s, key: s.retain(Retention(count=0, metadata={"of": key})),
     "copy": lambda s, key: copied(s, key),
     "fork": forked,
+    "peek": lambda s, key: peeked(s, key),
+    "export": lambda s, key: s.export(key),
+    "restore": lambda s, key: restored(s, key),
+    "verify": lambda s, key: s.verify(),
+    "verify one": lambda s, key: s.verify(key),
 }
-WHOLE = {"backup", "close"}  # of the whole store: who holds it holds all tenants
+WHOLE = {"backup", "close", "index", "places"}  # of the whole store: who holds it holds all tenants
 
 
 async def plainly(value):

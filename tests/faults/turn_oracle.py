@@ -11,6 +11,7 @@ a tool that may not be run twice was not
 import asyncio
 import time
 from collections import Counter
+from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
@@ -23,6 +24,7 @@ from holdfast.errors import HoldfastError, InvalidInput, SessionNotFound
 from holdfast.messages import Message, Role
 from holdfast.notes import UNKNOWN_OUTCOME
 from holdfast.providers import open_provider
+from holdfast.steps.standing import INTERRUPTED
 from holdfast.testing import validators
 
 CUT_OFF = ("interrupted", "cancelled")
@@ -60,12 +62,23 @@ def broken_rules(rows, *, is_ended=True):
 
 def _twice(rows):
     ids = Counter(row.entry.id for row in rows if hasattr(row.entry, "id"))
-    texts = Counter(each.text for each in messages_of(rows) if each.starts_turn)
+    texts = Counter(_answered_inputs(messages_of(rows)))
     results = Counter(each.tool_call_id for each in messages_of(rows) if each.role is Role.TOOL)
     for what, counts in (("an entry", ids), ("an input", texts), ("a result", results)):
         for name, count in counts.items():
             if count > 1:
                 yield f"{what} is there {count} times: {name!r}"
+
+
+def _answered_inputs(messages):
+    """What was said, but for what was cut off before it had an answer and is said again later."""
+    starts = [place for place, each in enumerate(messages) if each.starts_turn]
+    texts = [messages[place].text for place in starts]
+    for number, (start, stop) in enumerate(pairwise([*starts, len(messages)])):
+        replies = [each for each in messages[start:stop] if each.role is Role.ASSISTANT]
+        is_answered = any(not each.calls and each.stop != INTERRUPTED for each in replies)
+        if is_answered or texts[number] not in texts[number + 1 :]:
+            yield texts[number]
 
 
 def _unpaired(rows, is_ended):

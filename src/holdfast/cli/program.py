@@ -122,11 +122,21 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except BaseException as error:  # the end of the program: said in words, and by a number
         if isinstance(error, SystemExit):
             raise
-        return failures.report(error, is_debug="--debug" in given)
+        status = failures.report(error, is_debug="--debug" in given)
+        _give_up_output()
+        return status
     return result if isinstance(result, int) else 0
 
 
 def _pipe_closed() -> int:
-    """Whoever read our output has enough; nothing more can be said, at the end of Python either."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Whoever read our output has enough."""
+    _give_up_output()
     return failures.CLOSED_PIPE
+
+
+def _give_up_output() -> None:
+    """What cannot be written is not tried again at the end of Python, which has its own status."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -80,13 +80,16 @@ def _calls(message: Message, reading: Reading) -> Iterator[str]:
     if len(ours) != len(reading.calls):
         names = [call.name for call in ours], [call.name for call in reading.calls]
         yield f"calls: {names[0]}, not {names[1]}"
+    taken: set[str] = set()  # a service may give one id twice; of ours, each has its own
     for our, their in zip(ours, reading.calls, strict=False):
-        if (wrong := _call(our, their)) is not None:
+        if (wrong := _call(our, their, taken)) is not None:
             yield wrong
+        taken.add(our.id)
 
 
-def _call(our: Call, their: Call) -> str | None:
-    if not our.id or (their.id and our.id != their.id):
+def _call(our: Call, their: Call, taken: set[str]) -> str | None:
+    is_free = their.id and their.id not in taken
+    if not our.id or our.id in taken or (is_free and our.id != their.id):
         return f"call id: {our.id!r}, not {their.id!r}"
     if our.name != their.name:
         return f"call name: {our.name!r}, not {their.name!r}"
