@@ -84,7 +84,7 @@ def _calls(message: Message, reading: Reading) -> Iterator[str]:
     for our, their in zip(ours, reading.calls, strict=False):
         if (wrong := _call(our, their, taken)) is not None:
             yield wrong
-        taken.add(our.id)
+        taken.add(our.id or "")
 
 
 def _call(our: Call, their: Call, taken: set[str]) -> str | None:
