@@ -132,6 +132,8 @@ def watch(sessions, log):
 
     async def appended(id, entries, **options):
         done = await append(id, entries, **options)
+        if options.get("once") is not None and done.first <= (options.get("after") or 0):
+            return done  # a repeat under its name writes nothing: what the first wrote was noted
         kept = [[type(each).__name__, each.id] for each in entries if hasattr(each, "id")]
         note(log, do="kept", session=id, branch=done.branch, entries=kept)
         return done
