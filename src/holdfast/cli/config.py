@@ -22,7 +22,7 @@ from holdfast.cli.failures import USAGE, Failure
 # Each name that the file may hold, the variable that goes before it, and what it is for.
 NAMES = {
     "store": ("HOLDFAST_STORE", "where conversations are kept: a store URL"),
-    "model": ("HOLDFAST_MODEL", "who answers unless -m names another: vendor:model"),
+    "model": ("HOLDFAST_MODEL", "who answers in a new conversation: vendor:model"),
     "system": ("HOLDFAST_SYSTEM", "the system instruction of new conversations"),
     "tenant": ("HOLDFAST_TENANT", "whose conversations, in a store that several share"),
     "color": ("HOLDFAST_COLOR", "auto, always or never"),

@@ -61,7 +61,8 @@ def _settings(url: str) -> "Iterator[Finding]":
     except Failure as failure:
         what, _, way_out = str(failure).rpartition(": ")
         yield Finding("error", "settings", what, way_out)
-    known = {variable for variable, _ in config.NAMES.values()} | {"HOLDFAST_HOME", "HOLDFAST_DATA"}
+    known = {variable for variable, _ in config.NAMES.values()}
+    known |= {"HOLDFAST_HOME", "HOLDFAST_DATA", "HOLDFAST_PROGRAM"}
     for name in sorted(os.environ):
         if name in known:
             value = config.shown(os.environ[name])
