@@ -98,7 +98,7 @@ def test_the_first_five_minutes(run, chat):
     assert stopped[2:] == [("user", "Who am I?"), ("assistant", "You are Ada.")]
     assert reverted == answered and kept(run) == stopped
     with sync.open(run.store) as sessions:
-        (found,) = sessions.search("like walruses").items
+        *_, found = sessions.search("like walruses").items  # the model may say it after her
         assert found.stored.entry.text == "I am Ada, and I like walruses."
     for command in (["search", "like walruses"], ["show", "@"], ["export", "@", "-f", "markdown"]):
         if find_spec(f"holdfast.cli.commands.{command[0]}_"):

@@ -109,7 +109,7 @@ def test_what_cannot_be_a_path_is_refused_at_once(path):
 
 def test_a_durability_that_is_not_known_is_refused():
     """A level that nobody defined must not quietly become the weaker one."""
-    with pytest.raises(InvalidInput, match="durability 'off'"):
+    with pytest.raises(InvalidInput, match=r"durability is .sync. or .fast."):
         SQLiteFile("a.db", durability="off")
 
 
