@@ -96,28 +96,33 @@ def misplaced(rows, used, firsts, seconds):
         yield "nothing was put aside"
 
 
+def each_paused(holder, taker, folder, rounds, *, numbers=None):
+    """So many rounds that could be tried, with their numbers."""
+    tried = 0
+    for number in numbers or count():
+        found = paused(holder, taker, folder, number)
+        if found is not None:
+            yield number, found
+            tried += 1
+        if tried == rounds:
+            return
+        assert number < 3 * rounds + 30, "it hardly ever stopped in the middle"
+
+
 def test_a_turn_that_was_stopped_is_told_and_put_aside(programs, turn_folder):
     """100 of 100, in the model and in tools."""
     holder, taker = programs("faults.pauses:hold"), programs("faults.pauses:take")
-    rounds = pick(4, 100)
-    tried = 0
 
-    for number in count():
-        if tried == rounds:
-            break
-        assert number < 3 * rounds, "it hardly ever stopped in the middle"
-        found = paused(holder, taker, turn_folder, number)
-        if found is None:  # it had ended before
-            continue
+    for number, found in each_paused(holder, taker, turn_folder, pick(4, 100)):
         assert judge(*found) == [], number
-        tried += 1
 
 
 def test_what_the_stopped_turn_had_said_is_kept_and_marked(programs, turn_folder):
     """The other one found it in the draft: the input and the words, interrupted."""
-    found = paused(programs("faults.pauses:hold"), programs("faults.pauses:take"), turn_folder, 4)
+    holder, taker = programs("faults.pauses:hold"), programs("faults.pauses:take")
+    [(_, (path, _))] = each_paused(holder, taker, turn_folder, 1, numbers=count(4, 2))
 
-    rows, session, _ = asyncio.run(stored(found[0]))
+    rows, session, _ = asyncio.run(stored(path))
     said = turn_oracle.messages_of(rows[session.branch])
     assert [each.text for each in said if each.starts_turn] == ["u1", "v1 use 2 steps"]
     assert turn_oracle.marks_of(rows[session.branch], "interrupted")
@@ -126,9 +131,8 @@ def test_what_the_stopped_turn_had_said_is_kept_and_marked(programs, turn_folder
 
 def test_a_turn_without_fencing_is_caught(programs, turn_folder):
     """Control: it goes on under a lease that it does not hold any more."""
-    found = paused(
-        programs("faults.pauses:hold_unfenced"), programs("faults.pauses:take"), turn_folder, 2
-    )
+    holder, taker = programs("faults.pauses:hold_unfenced"), programs("faults.pauses:take")
+    [(_, found)] = each_paused(holder, taker, turn_folder, 1, numbers=count(2, 2))
 
     wrong = judge(*found)
     assert any("written late" in each for each in wrong), wrong

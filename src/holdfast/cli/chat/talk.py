@@ -116,17 +116,17 @@ class Talk:
         from holdfast.cancel import CancelToken
 
         token = CancelToken()
-        display = Display(
-            self.screen,
-            waits_for=self.provider.model,
-            calls=self.pending,
-            is_shown=self._is_shown,
-        )
-        try:
-            with cancelling(token):
+        with cancelling(token):  # before anything is shown: what is seen can be stopped
+            display = Display(
+                self.screen,
+                waits_for=self.provider.model,
+                calls=self.pending,
+                is_shown=self._is_shown,
+            )
+            try:
                 result = await start(cancel=token, on_event=display.tell)
-        finally:
-            display.close()
+            finally:
+                display.close()
         if display.error is not None:
             raise display.error
         return result
