@@ -8,7 +8,8 @@ two take turns. A session with 100,000 messages is folded so that its window is 
 one. Streams: 1,000 sessions in one process, each told five pieces a second, read by `async for`;
 how late they come is compared with the same pieces read where they are made. What a piece costs in
 CPU, kept in the journal and told as an event, is taken beyond what the model spends on making it;
-and, where pieces come so slowly that each is written by itself, beyond the same without a journal.
+and, where they come so slowly that hardly two are written together, beyond the same without a
+journal.
 About five minutes.
 
 NAME is one of: turn, length, delta, stream, memory.
@@ -110,7 +111,7 @@ def ignore(_: object) -> None:
 
 
 async def slow(bars: Bars, folder: Path, rounds: int, seconds: float) -> None:
-    """What keeping a piece costs where each of them is written by itself."""
+    """What keeping a piece costs where so few come that they can hardly be put together."""
     print(
         f"\n{SESSIONS:,} sessions of {RATE:g} pieces a second, median of {rounds} (us of CPU each)"
     )
@@ -124,7 +125,7 @@ async def slow(bars: Bars, folder: Path, rounds: int, seconds: float) -> None:
             found[name].append((time.process_time() - start) / SESSIONS / pieces * 1e6)
     kept, not_kept = (statistics.median(found[name]) for name in ("kept", "not kept"))
     print(f"  with everything around them: kept in the journal {kept:.1f}, not kept {not_kept:.1f}")
-    bars.most("keeping a piece that comes alone, us of CPU", kept - not_kept, 20)
+    bars.most("keeping a piece of slow answers, us of CPU", kept - not_kept, 20)
 
 
 def as_it_is(message: Message) -> Message:

@@ -1,4 +1,4 @@
-"""Rounds: many wait equally long, with one timer for them all. The clock is virtual."""
+"""Rounds: many wait, with one timer for them all. The clock is virtual."""
 
 import asyncio
 from contextvars import ContextVar
@@ -48,6 +48,21 @@ def test_those_that_are_due_together_are_called_together():
     run(1, scenario)
 
     assert called == [(10.0, list(range(100)))]
+
+
+def test_nobody_overtakes_those_who_wait():
+    """The waits may become shorter meanwhile: who asked first is called first, or together."""
+    called, waits = [], iter([10.0, 1.0, 12.0])
+
+    async def scenario():
+        waiting = Rounds(lambda items: called.append(items), lambda: next(waits))
+        for name in "abc":
+            waiting.add(name)
+        await asyncio.sleep(60)
+        return len(waiting)
+
+    assert run(1, scenario) == 0
+    assert called == [["a", "b"], ["c"]]
 
 
 def test_one_that_was_removed_is_not_called_and_leaves_no_timer():

@@ -7,7 +7,8 @@ import pytest
 
 from holdfast.errors import LeaseLost
 from holdfast.steps.journal import Journal
-from holdfast.steps.scribe import Scribe
+from holdfast.steps.scribe import JOURNAL_S, JOURNAL_S_EACH, JOURNAL_S_MAX, Scribe
+from holdfast.testing.faults import loops
 
 
 class Losing:
@@ -43,3 +44,37 @@ def test_what_comes_too_late_to_be_written_down_is_no_trouble(caplog, has_ended,
         asyncio.run(main())
 
     assert len(caplog.records) == warnings
+
+
+class Noting:
+    """When it was given how many pieces."""
+
+    def __init__(self):
+        self.given = []
+
+    async def journal_all(self, pieces):
+        self.given.append((asyncio.get_running_loop().time(), len(pieces)))
+        return [None] * len(pieces)
+
+
+@pytest.mark.parametrize(
+    ("turns", "longest"),
+    [(1, JOURNAL_S), (101, JOURNAL_S + 100 * JOURNAL_S_EACH), (5000, JOURNAL_S_MAX)],
+)
+def test_the_more_turns_speak_the_more_of_each_is_written_at_once(turns, longest):
+    """Nothing is left out, and nobody waits longer than half a second."""
+    tenant = Noting()
+
+    async def main():
+        scribe = Scribe(tenant)
+        journals = [Journal(tenant, None, scribe) for _ in range(turns)]
+        for each in journals:
+            each.begin(0)
+            each.say("Hello")
+        await asyncio.sleep(2)
+
+    loops.run(1, main)
+
+    assert sum(pieces for _, pieces in tenant.given) == turns
+    assert tenant.given[0][0] == pytest.approx(JOURNAL_S, abs=0.02)
+    assert tenant.given[-1][0] == pytest.approx(longest, abs=0.02)

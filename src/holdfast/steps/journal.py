@@ -14,6 +14,7 @@ from holdfast.steps.scribe import Scribe
 from holdfast.stores.base import Tenant
 from holdfast.stores.values import Lease
 
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _PIECE_LENGTH_MAX = 200_000  # in characters: a store takes a megabyte at a time
 
 
@@ -131,7 +132,3 @@ def _chunks(pieces: list[tuple[str, Any]]) -> Iterator[str]:
 
 def _split(text: str) -> list[str]:
     return [text[at : at + _PIECE_LENGTH_MAX] for at in range(0, len(text), _PIECE_LENGTH_MAX)]
-
-
-def _json(chunk: list[list[Any]]) -> str:
-    return json.dumps(chunk, ensure_ascii=False, separators=(",", ":"))

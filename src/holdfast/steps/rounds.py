@@ -16,14 +16,19 @@ GRAIN_S = 0.01  # those that are due so soon after one another are called togeth
 
 
 class Rounds(Generic[_Item]):
-    """Calls `go` with those whose time has come. All of them wait equally long."""
+    """Calls `go` with those whose time has come, in the order in which they have asked."""
 
     def __init__(self, go: Callable[[list[_Item]], object], wait_s: Callable[[], float]) -> None:
+        """`wait_s` says how long the next one waits; nobody is called before those who wait."""
         self._go = go
         self._wait_s = wait_s
         self._due: dict[_Item, float] = {}  # in the order in which they have asked
         self._timer: asyncio.TimerHandle | None = None
         self._context = Context()  # of nobody: whoever asks first does not speak for the others
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return len(self._due)
 
     def add(self, item: _Item) -> None:
         """Have it called in the next round that is due for it."""

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from holdfast.steps.hold import Hold
     from holdfast.steps.journal import Journal
 
-JOURNAL_S = 0.1
+JOURNAL_S = 0.1  # between two writes of a turn's words, where it is alone
+JOURNAL_S_EACH = 0.0003  # more for each other that waits: thousands of turns share one disk
+JOURNAL_S_MAX = 0.5
 RENEW_S = 10.0  # a third of what a lease lasts
 _log = logging.getLogger("holdfast")
 
@@ -23,8 +25,11 @@ class Scribe:
     def __init__(self, tenant: Tenant) -> None:
         self._tenant = tenant
         self._tasks: set[asyncio.Task[Any]] = set()
-        self.journals: Rounds[Journal] = Rounds(self._start, lambda: JOURNAL_S)
+        self.journals: Rounds[Journal] = Rounds(self._start, self._journal_s)
         self.holds: Rounds[Hold] = Rounds(_renew, lambda: RENEW_S)
+
+    def _journal_s(self) -> float:
+        return min(JOURNAL_S + len(self.journals) * JOURNAL_S_EACH, JOURNAL_S_MAX)
 
     def _start(self, journals: "list[Journal]") -> None:
         task = asyncio.get_running_loop().create_task(self._write(journals))
