@@ -21,6 +21,7 @@ from holdfast.messages import Message, Role
 from holdfast.stores.memory import MemoryStore
 
 ROUNDS = pick(10, 1_000)
+ROUNDS_EACH = 25  # of one conversation: each connection reads all of it
 TRIES_MAX = 10
 PATIENCE_S = 0.02
 LOSSES = ("before", "after", "silence before", "silence after")
@@ -52,6 +53,7 @@ class Line:
         self.random = Random(seed)
         self.model = turns.Model()
         self.lost = 0
+        self.key = "chat"
         self._connect = connect
         self._has_names = has_names
 
@@ -86,7 +88,7 @@ class Line:
         for left in range(TRIES_MAX, 0, -1):
             with suppress(StoreUnavailable, TimeoutError):
                 async with self.connected(losses if left > 1 else ()) as sessions:
-                    session = await sessions.get_or_create("chat", settings=turns.SETTINGS)
+                    session = await sessions.get_or_create(self.key, settings=turns.SETTINGS)
                     return await action(session)
         raise AssertionError("it was never answered")
 
@@ -116,7 +118,7 @@ async def appended(store, folder, rounds, *, has_names=True):
     wrong = {}
     line = Line(store(folder), "append", has_names=has_names)
     for number in range(rounds):
-        text = f"a{number}"
+        text, line.key = f"a{number}", f"chat:{number // ROUNDS_EACH}"
         names = [f"{text} first", f"{text} second"][: 1 + number % 2]
         for name in names:
 
@@ -147,7 +149,7 @@ async def sent(store, folder, rounds, *, has_names=True):
     wrong = {}
     line = Line(store(folder), "send", has_names=has_names)
     for number in range(rounds):
-        text = f"u{number}"
+        text, line.key = f"u{number}", f"chat:{number // ROUNDS_EACH}"
 
         async def send(session, text=text):
             return await session.send(text, once=text)
@@ -155,7 +157,7 @@ async def sent(store, folder, rounds, *, has_names=True):
         result = await line.insist(send)
         again = await line.insist(send, losses=())
         found = await said(line, text)
-        line.model.requests.clear()  # each holds all that one connection has read
+        line.model.requests.clear()  # each of them holds a whole conversation
         if found != (1, 1) or result.text != again.text:
             wrong[text] = found, result.text, again.text
     return wrong, line.lost
