@@ -13,7 +13,7 @@ from holdfast.messages import Message
 from holdfast.parts import Audio, CallRef, Image, Opaque, Text, Thinking
 from holdfast.providers.base import Callbacks
 from holdfast.providers.openai_chat import OpenAIChatWire
-from holdfast.providers.openai_chat_dialect import AZURE, OPENAI, ROUTER, UNKNOWN
+from holdfast.providers.openai_chat_dialect import AZURE, OPENAI, PERPLEXITY, ROUTER, UNKNOWN
 from holdfast.usage import Usage
 
 HI = Message.user("hi")
@@ -652,3 +652,64 @@ def test_who_stops_and_has_called_a_tool_has_stopped_for_that(said):
     stop = whole({"tool_calls": [call]}, said).stop
 
     assert stop == {"stop": "tool_use", "length": "max_tokens", "content_filter": "safety"}[said]
+
+
+# A whole message in a stream
+
+
+def both(so_far, delta, finish=None, **fields):
+    """A chunk as Perplexity sends it: all of the answer so far, beside what is new of it."""
+    message = {"role": "assistant", "content": so_far}
+    said = {"role": "assistant", "content": delta}
+    return chunk(said, finish, choice={"message": message}, **fields)
+
+
+def test_a_stream_that_repeats_all_of_the_answer_in_each_piece_is_read_once():
+    sources = {"citations": ["a", "b"], "usage": {"prompt_tokens": 8, "completion_tokens": 2}}
+    heard = Heard()
+
+    reader = feed(
+        reader_of(PERPLEXITY, heard),
+        both("Tu", "Tu", **sources),
+        both("Turin", "rin", **sources),
+        both("Turin", "", "stop", citations=["a", "b", "c"]),
+    )
+    reader.finish(b"")
+
+    response = reader.answer.response()
+    assert (response.text, response.stop) == ("Turin", "stop")
+    assert heard.events == [("text", "Tu"), ("text", "rin")]
+    assert response.extra["citations"] == ("a", "b", "c")
+
+
+def test_a_stream_that_says_all_again_at_its_end_is_read_once():
+    again = {"message": {"role": "assistant", "content": "Turin"}, "finish_reason": "stop"}
+    last = {"id": "r1", "model": "m-1", "choices": [{"index": 0, **again}]}
+
+    reader = feed(
+        reader_of(UNKNOWN), chunk({"content": "Tu"}), chunk({"content": "rin"}), last, DONE
+    )
+
+    assert reader.answer.response().text == "Turin"
+
+
+@pytest.mark.parametrize("delta", [{}, {"delta": {"role": "assistant", "content": ""}}])
+def test_a_stream_may_have_a_message_and_no_pieces(delta):
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    message = {"role": "assistant", "content": "Turin", "tool_calls": [call]}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls", **delta}
+
+    reader = feed(reader_of(UNKNOWN), {"id": "r1", "model": "m-1", "choices": [choice]}, DONE)
+
+    response = reader.answer.response()
+    assert (response.text, [each.name for each in response.calls]) == ("Turin", ["look"])
+
+
+def test_a_server_may_call_its_pieces_messages():
+    def piece_of(words, finish=None):
+        choice = {"index": 0, "message": {"content": words}, "finish_reason": finish}
+        return {"id": "r1", "model": "m-1", "choices": [choice]}
+
+    reader = feed(reader_of(UNKNOWN), piece_of("ha"), piece_of("ha"), piece_of("!", "stop"), DONE)
+
+    assert reader.answer.response().text == "haha!"

@@ -234,6 +234,25 @@ def chunks(*deltas, reason="stop", usage=None):
     return [head, *map(chunk, deltas), chunk({}, reason), end]
 
 
+def whole_beside(*pieces):
+    """A stream that repeats all of the answer beside each piece of it."""
+    said, rows = "", []
+    for piece in pieces:
+        said += piece
+        whole, delta = ({"role": "assistant", "content": each} for each in (said, piece))
+        end = None if piece else "stop"
+        choice = {"index": 0, "message": whole, "delta": delta, "finish_reason": end}
+        rows.append({"id": "c", "model": "m", "choices": [choice], "usage": USED})
+    return rows
+
+
+def whole_behind(*pieces):
+    """A stream that says all of the answer again at its end."""
+    message = {"role": "assistant", "content": "".join(pieces)}
+    last = {"id": "c", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    return [*chunks(*({"content": each} for each in pieces), reason=None), last]
+
+
 def called(id, name, arguments, **more):
     return {
         "id": id,
@@ -246,6 +265,37 @@ def called(id, name, arguments, **more):
 DETAIL = {"type": "reasoning.text", "text": "hm", "format": "f", "index": 0, "signature": "c2ln"}
 PROBABLE = {"content": [{"token": "so", "logprob": -0.1, "bytes": None, "top_logprobs": []}]}
 CHAT = {
+    "all of the answer beside each piece": Form(
+        "chat-completions", whole_beside("so", ", ", "yes", ""), "so, yes"
+    ),
+    "all of the answer at the end of a stream": Form(
+        "chat-completions", whole_behind("so", "!"), "so!"
+    ),
+    "a stream with no pieces": Form("chat-completions", [chat({"content": "so"})], "so"),
+    "a name in every piece of a call": Form(
+        "chat-completions",
+        chunks(
+            {"tool_calls": [called("c", "look", "", index=0)]},
+            {"tool_calls": [called("c", "look", '{"a":', index=0)]},
+            {"tool_calls": [called("c", "look", "1}", index=0)]},
+            reason="tool_calls",
+        ),
+        "",
+        "tool_use",
+        (("look", {"a": 1}),),
+    ),
+    "arguments as an object in a stream": Form(
+        "chat-completions",
+        chunks({"tool_calls": [called("c", "look", {"a": 1}, index=0)]}, reason="tool_calls"),
+        "",
+        "tool_use",
+        (("look", {"a": 1}),),
+    ),
+    "tokens with a point": Form(
+        "chat-completions",
+        chat({"content": "so"}, usage={"prompt_tokens": 5.0, "completion_tokens": 2.0}),
+        "so",
+    ),
     "probabilities, notes and null everywhere": Form(
         "chat-completions",
         chat(

@@ -6,11 +6,13 @@ calls are joined by their `index`. What compatible servers add or leave out:
 - thinking is in `reasoning_content` or `reasoning`, in pieces of `reasoning_details` beside it or
   alone, or in the list that `content` may be; signatures and sealed thinking are in
   `reasoning_details`, `thought_signature` and `extra_content`
+- a chunk may hold the whole `message` so far beside its delta, or at the end in its place
 - the usage comes with the last choice, in a chunk without choices, or as `x_groq.usage`
 - calls may lack their index or their id; two calls may share an index and differ in their id
 - `[DONE]` may be missing, and so may `finish_reason`: either is an end
 """
 
+import json
 from typing import Any
 
 from holdfast.testing.replay.readings.base import (
@@ -63,14 +65,17 @@ def _first(body: dict[str, Any]) -> dict[str, Any]:
 def _stream(chunks: list[dict[str, Any]], is_done: bool) -> Reading:
     message: dict[str, Any] = {"texts": [], "details": [], "calls": [], "thinking": []}
     last: dict[str, Any] = {}
-    reason, error = None, None
+    reason, error, whole = None, None, dict[str, Any]()
     for chunk in chunks:
         error = error or chunk.get("error")
         last |= {k: v for k, v in chunk.items() if k in ("id", "usage", "x_groq") and v}
         choice = _first(chunk)
         _extend(message, inner(choice, "delta"))
+        whole = inner(choice, "message") or whole
         reason = choice.get("finish_reason") or reason
     message["tool_calls"] = message.pop("calls")
+    if not any(message["texts"]) and not message["tool_calls"]:  # no delta said anything
+        message |= whole | {"texts": [whole.get("content")]}
     is_complete = (is_done or reason is not None) and error is None
     reading = _reading(last, message, reason, is_complete=is_complete)
     return reading._replace(error=error)
@@ -106,8 +111,11 @@ def _extend_call(calls: list[dict[str, Any]], piece: dict[str, Any]) -> None:
     call["id"] = call["id"] or id
     call["type"] = call["type"] or piece.get("type")
     for kind, field in (("function", "arguments"), ("custom", "input")):
-        for name in ("name", field):
-            call[kind][name] += string(inner(piece, kind).get(name))
+        if inner(piece, kind).get("name") != call[kind]["name"]:  # some repeat it in each piece
+            call[kind]["name"] += string(inner(piece, kind).get("name"))
+        arguments = inner(piece, kind).get(field)
+        written = json.dumps(arguments) if isinstance(arguments, dict) else string(arguments)
+        call[kind][field] += written
     if piece.get("extra_content"):
         call["extra_content"] = piece["extra_content"]
 
