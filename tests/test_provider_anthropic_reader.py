@@ -9,6 +9,7 @@ import json
 import pytest
 
 from holdfast.errors import Overloaded, ProtocolError, RateLimited
+from holdfast.frozen import thaw
 from holdfast.messages import Message
 from holdfast.parts import CallRef, Opaque, Text, Thinking
 from holdfast.providers.anthropic import AnthropicWire
@@ -565,3 +566,41 @@ def test_half_a_surrogate_pair_is_mended():
     reader.feed("m", b'{"type":"message_stop"}')
 
     assert reader.answer.response().text == "a\U0001f600b\ufffd"
+
+
+def test_a_block_of_a_new_kind_is_kept_whole_whatever_comes_in_its_pieces():
+    """Not shown as the answer's words, since in a whole answer it is not, either."""
+    deltas = [
+        {"type": "text_delta", "text": "Tu"},
+        {"type": "text_delta", "text": "rin"},
+        {"type": "thinking_delta", "thinking": "hm"},
+        {"type": "new_delta", "content": "a", "note": None},
+        {"type": "new_delta", "content": None},
+        {"type": "citations_delta", "citation": CITED},
+    ]
+    start = {"type": "content_block_start", "index": 0, "content_block": {"type": "novelty"}}
+    events = events_of(answer_of(text("so")))
+    for event in events:
+        if "index" in event:
+            event["index"] += 1
+    pieces = [{"type": "content_block_delta", "index": 0, "delta": each} for each in deltas]
+    stop = {"type": "content_block_stop", "index": 0}
+    reader = reader_of()
+
+    feed(reader, [events[0], start, *pieces, stop, *events[1:]])
+
+    response = reader.answer.response()
+    (block,) = (part for part in response.message.content if type(part) is Opaque)
+    assert response.text == "so"
+    expected = {"type": "novelty", "text": "Turin", "thinking": "hm", "content": "a", "note": None}
+    assert thaw(block.data) == expected | {"citations": [CITED]}
+
+
+def test_words_between_the_pieces_of_a_new_block_are_words():
+    events = events_of(answer_of(text("so", citations=[]), stop="end_turn"))
+    novelty = {"type": "content_block_start", "index": 7, "content_block": {"type": "novelty"}}
+    reader = reader_of()
+
+    feed(reader, [*events[:3], novelty, *events[3:]])
+
+    assert reader.answer.response().text == "so"
