@@ -69,7 +69,9 @@ def of_chunks(chunks: list[dict[str, Any]], *, is_whole: bool) -> Reading:
         stops_also=also,
         usage=(usage := _usage([u for chunk in chunks if (u := inner(chunk, "usageMetadata"))])),
         outputs_also=() if usage.output else (0,),  # Google leaves out what is 0
-        is_complete=error is None and (is_whole or reason is not None or blocked),
+        # Where nobody answers, a whole document is not an answer, either.
+        is_complete=error is None
+        and ((is_whole and bool(candidates)) or reason is not None or blocked),
         error=error,
         is_blocked=blocked and not candidates,
     )

@@ -59,4 +59,6 @@ def of_lines(documents: list[dict[str, Any]]) -> Reading:
 
 def _call(raw: dict[str, Any]) -> Call:
     function = inner(raw, "function")
-    return Call(raw.get("id") or None, string(function.get("name")), function.get("arguments"))
+    return Call(
+        raw.get("id") or None, string(function.get("name")), function.get("arguments") or {}
+    )
