@@ -5,7 +5,8 @@ import json
 import pytest
 
 import replay_recordings as ours
-from holdfast.testing.replay.readings import Call, Reading, google, openai_chat, read
+from holdfast.providers.claude_cli.wire import ClaudeCliWire
+from holdfast.testing.replay.readings import Call, Reading, claude_cli, google, openai_chat, read
 from holdfast.testing.replay.readings.base import sse
 from holdfast.usage import Usage
 
@@ -214,3 +215,26 @@ def test_a_response_that_failed_is_an_error():
 
 def test_nothing_read_is_nothing_said():
     assert read(ours.anthropic(stream=True).exchanges[0].cut(0)) == Reading()
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_where_the_end_of_a_program_has_no_tokens_those_of_the_last_message_are_known(streamed):
+    """As its older versions ended; the reader that is shipped says the same."""
+    used = {"input_tokens": 3, "output_tokens": 2}
+    message = {"id": "m", "role": "assistant", "content": [{"type": "text", "text": "so"}]}
+    end = {"type": "result", "subtype": "success", "is_error": False, "result": "so"}
+    rows = [{"type": "assistant", "message": message | {"usage": used}}, end]
+    if streamed:
+        start = {"type": "message_start", "message": {"id": "m", "usage": used}}
+        block = {"type": "content_block_start", "index": 0, "content_block": message["content"][0]}
+        rows[:0] = [{"type": "stream_event", "event": event} for event in (start, block)]
+    data = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+
+    reading = claude_cli.read(data)
+
+    assert (reading.text, reading.usage) == ("so", Usage(input=3, output=2))
+    wire = ClaudeCliWire("sonnet")
+    reader = wire.reader(wire.answer(wire.ask(())))
+    for line in data.splitlines():
+        reader.feed("message", line)
+    assert reader.answer.response().usage == reading.usage

@@ -40,6 +40,9 @@ from test_provider_failures import (
         (404, "model: x", InvalidRequest),
         (400, "prompt is too long: 200001 tokens > 200000 maximum", ContextOverflow),
         (400, "messages.0: bad", InvalidRequest),
+        (200, "You've hit your session limit · resets 3pm", RateLimited),
+        (200, "Claude AI usage limit reached|1760000000", RateLimited),
+        (200, "Not logged in · Please run /login", AuthError),
         (200, {"type": "overloaded_error", "message": "Overloaded"}, Overloaded),
     ],
 )

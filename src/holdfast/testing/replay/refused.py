@@ -33,7 +33,10 @@ _CONTEXT = re.compile(
     r"range of input length|prompt exceeds|cannot exceed \d+ - received|max_prompt_tokens|"
     r"prompt token count of \d+ exceeds|max_new_tokens`? must be"
 )
-_KEY = re.compile(r"api.?key|unauthori[sz]ed|authenticat|permission|credential|access token")
+_KEY = re.compile(
+    r"api.?key|unauthori[sz]ed|authenticat|permission|credential|access token|"
+    r"logged in|/login"
+)
 _CREDIT = re.compile(
     r"insufficient_quota|credit balance|no credit|billing|insufficient (?:funds|balance)"
 )
@@ -44,7 +47,7 @@ _FILTER = re.compile(
 _PLACE = re.compile(r"location is not supported|country, region")
 _LIMIT_IN_TIME = re.compile(
     r"rate.?limit|per min|per day|tokens per|requests per|tpm|rpm|too many requests|quota|"
-    r"resource.?exhausted"
+    r"resource.?exhausted|usage limit|hit your .{0,20}limit"
 )
 _BUSY = re.compile(
     r"overloaded|api_error|server_error|internal|unavailable|capacity|try again later|timeout"
