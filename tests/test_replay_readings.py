@@ -6,7 +6,16 @@ import pytest
 
 import replay_recordings as ours
 from holdfast.providers.claude_cli.wire import ClaudeCliWire
-from holdfast.testing.replay.readings import Call, Reading, claude_cli, google, openai_chat, read
+from holdfast.testing.replay.readings import (
+    Call,
+    Reading,
+    claude_cli,
+    google,
+    ollama,
+    openai_chat,
+    openai_responses,
+    read,
+)
 from holdfast.testing.replay.readings.base import sse
 from holdfast.usage import Usage
 
@@ -238,3 +247,32 @@ def test_where_the_end_of_a_program_has_no_tokens_those_of_the_last_message_are_
     for line in data.splitlines():
         reader.feed("message", line)
     assert reader.answer.response().usage == reading.usage
+
+
+def test_a_response_that_the_service_still_works_on_is_no_answer():
+    body = {"id": "r", "object": "response", "status": "queued", "output": [], "usage": None}
+
+    assert not openai_responses.read(json.dumps(body).encode(), False).is_complete
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_where_nobody_answers_there_is_no_answer_of_google(whole):
+    nobody = {"usageMetadata": {"promptTokenCount": 5}, "modelVersion": "gemini-3-pro"}
+
+    assert not google.of_chunks([nobody], is_whole=whole).is_complete
+
+
+def test_a_reason_that_is_none_ends_no_stream_of_google():
+    more = {"content": {"parts": [{"text": "so"}]}, "finishReason": "FINISH_REASON_UNSPECIFIED"}
+
+    assert not google.of_chunks([{"candidates": [more]}], is_whole=False).is_complete
+
+
+@pytest.mark.parametrize(("given", "read_as"), [('{"a": 1}', {"a": 1}), (None, {}), ({}, {})])
+def test_arguments_of_ollama_may_be_a_text_or_nothing(given, read_as):
+    call = {"function": {"name": "look", "arguments": given}}
+    body = {"message": {"role": "assistant", "content": "", "tool_calls": [call]}, "done": True}
+
+    (found,) = ollama.read(json.dumps(body).encode(), False).calls
+
+    assert (found.name, found.arguments) == ("look", read_as)

@@ -37,8 +37,9 @@ def read(data: bytes, is_sse: bool) -> Reading:
 
 
 def of_body(body: dict[str, Any]) -> Reading:
-    """A whole response."""
-    return _reading(body, objects(body.get("output")), is_complete=True)
+    """A whole response, which is none while the service works on it in the background."""
+    is_complete = body.get("status") not in ("queued", "in_progress")
+    return _reading(body, objects(body.get("output")), is_complete=is_complete)
 
 
 def _stream(events: list[dict[str, Any]]) -> Reading:
