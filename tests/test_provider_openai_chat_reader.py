@@ -13,7 +13,14 @@ from holdfast.messages import Message
 from holdfast.parts import Audio, CallRef, Image, Opaque, Text, Thinking
 from holdfast.providers.base import Callbacks
 from holdfast.providers.openai_chat import OpenAIChatWire
-from holdfast.providers.openai_chat_dialect import AZURE, OPENAI, PERPLEXITY, ROUTER, UNKNOWN
+from holdfast.providers.openai_chat_dialect import (
+    AZURE,
+    OPENAI,
+    PERPLEXITY,
+    ROUTER,
+    UNKNOWN,
+    dialect_of,
+)
 from holdfast.usage import Usage
 
 HI = Message.user("hi")
@@ -509,6 +516,14 @@ def test_a_server_that_may_write_no_mark_is_believed_when_nothing_can_be_missing
     assert not is_complete(UNKNOWN, *EVENTS[:2])
     assert not is_complete(UNKNOWN, EVENTS[0], EVENTS[2])
     assert not is_complete(UNKNOWN, *EVENTS, left_over=b'data: {"id"')
+
+
+@pytest.mark.parametrize("host", ["api.cerebras.ai", "api.perplexity.ai"])
+def test_services_that_were_seen_to_write_no_mark_are_believed(host):
+    dialect = dialect_of(f"https://{host}/v1")
+
+    assert is_complete(dialect, *EVENTS)
+    assert not is_complete(dialect, *EVENTS[:2])
 
 
 def test_nothing_is_no_answer():
