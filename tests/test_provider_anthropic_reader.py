@@ -51,8 +51,8 @@ def text(words, **more):
     return {"type": "text", "text": words, **more}
 
 
-def call(id="toolu_1", name="weather", **arguments):
-    return {"type": "tool_use", "id": id, "name": name, "input": arguments}
+def call(call_id="toolu_1", name="weather", **arguments):
+    return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
 
 
 def halves(words):
@@ -604,3 +604,33 @@ def test_words_between_the_pieces_of_a_new_block_are_words():
     feed(reader, [*events[:3], novelty, *events[3:]])
 
     assert reader.answer.response().text == "so"
+
+
+def test_a_stream_may_begin_with_blocks():
+    """Behind a call of a server's code, all of the next message may stand in its beginning."""
+    asked = call("toolu_1", "lookup", id="c-1") | {"caller": {"type": "code", "tool_id": "s_1"}}
+    start = answer_of(FOUND, asked, stop="tool_use")
+    reader = reader_of()
+
+    feed(reader, [{"type": "message_start", "message": start}, {"type": "message_stop"}])
+
+    response = reader.answer.response()
+    assert (response.stop, response.usage.output) == ("tool_use", 7)
+    assert [(each.id, each.arguments) for each in response.calls] == [("toolu_1", '{"id":"c-1"}')]
+    assert [thaw(part.data) for part in response.message.content if type(part) is Opaque] == [FOUND]
+
+
+def test_blocks_that_follow_those_at_the_beginning_are_others():
+    """They are counted from 0 again."""
+    calls = [call("toolu_1", "lookup", n=1), call("toolu_2", "lookup", n=2)]
+    begin, *events = events_of(answer_of(calls[1], stop="tool_use"))
+    begin["message"]["content"] = [calls[0]]
+    reader = reader_of()
+
+    feed(reader, [begin, *events])
+
+    found = reader.answer.response().calls
+    assert [(each.id, each.arguments) for each in found] == [
+        ("toolu_1", '{"n":1}'),
+        ("toolu_2", '{"n":2}'),
+    ]

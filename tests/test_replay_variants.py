@@ -107,6 +107,24 @@ PAGE = {"type": "page_location", "cited_text": "so", "document_index": 0, "docum
 PAGE |= {"start_page_number": 1, "end_page_number": 2}
 
 ANTHROPIC = {
+    "a stream that begins with all of it": Form(
+        "messages",
+        [
+            {
+                "type": "message_start",
+                "message": message(
+                    FAILED,
+                    {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"a": 1}},
+                    stop="tool_use",
+                ),
+            },
+            {"type": "message_stop"},
+        ],
+        "",
+        "tool_use",
+        (("look", {"a": 1}),),
+        opaque=1,
+    ),
     "a window that is full": Form(
         "messages",
         message({"type": "text", "text": "so"}, stop="model_context_window_exceeded"),

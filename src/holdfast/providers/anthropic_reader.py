@@ -110,21 +110,25 @@ class AnthropicReader(Reader):
         if body.get("content") is None:
             raise ProtocolError("the answer has no content")
         self._open(body)
-        self.stopped(body)
         self.is_complete = True
 
     # The message
 
     def _open(self, message: Object) -> None:
-        """What is known of the message when it begins: in a whole answer, all of it."""
+        """What is known of the message when it begins: in a whole answer, all of it.
+
+        A stream that goes on behind a tool which a server's code has called may begin with blocks.
+        """
         self.answer.about(
             model=text_of(message, "model"),
             id=text_of(message, "id"),
             **_others(message, _IN_MESSAGE | {"model", "id", "request_id"}),
         )
-        for index, block in enumerate(objects_of(message, "content")):
+        for number, block in enumerate(objects_of(message, "content")):
+            index = -1 - number  # those of a stream, which may follow, are counted from 0
             self._begin(index, block)
             self._end(index)
+        self.stopped(message)
         self.used(object_of(message, "usage"))
 
     def _close(self, event: Object) -> None:
