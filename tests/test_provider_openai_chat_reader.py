@@ -728,3 +728,20 @@ def test_a_server_may_call_its_pieces_messages():
     reader = feed(reader_of(UNKNOWN), piece_of("ha"), piece_of("ha"), piece_of("!", "stop"), DONE)
 
     assert reader.answer.response().text == "haha!"
+
+
+def test_pieces_without_an_index_that_come_together_go_on_with_the_calls_in_their_places():
+    """Each of two calls has its own arguments."""
+    begun = [piece(None, "c1", "look", ""), piece(None, "c2", "time", "")]
+
+    said = streamed(
+        {"tool_calls": begun},
+        {"tool_calls": [piece(arguments='{"at":'), piece(arguments='{"zone":')]},
+        {"tool_calls": [piece(arguments='"sky"}'), piece(arguments='"UTC"}')]},
+        finish="tool_calls",
+    )
+
+    assert [(call.name, call.arguments) for call in said.calls] == [
+        ("look", '{"at":"sky"}'),
+        ("time", '{"zone":"UTC"}'),
+    ]

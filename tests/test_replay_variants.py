@@ -271,6 +271,15 @@ def whole_behind(*pieces):
     return [*chunks(*({"content": each} for each in pieces), reason=None), last]
 
 
+def counted_inside(*said):
+    """A document, or a stream, whose last choice has the tokens."""
+    *rows, last = said if "choices" in said[0] else [chat(*said)]
+    (choice,) = last["choices"]
+    last = {name: value for name, value in last.items() if name != "usage"}
+    last["choices"] = [choice | {"usage": USED}]
+    return [*rows, last] if rows else last
+
+
 def called(id, name, arguments, **more):
     return {
         "id": id,
@@ -301,6 +310,22 @@ CHAT = {
         "",
         "tool_use",
         (("look", {"a": 1}),),
+    ),
+    "pieces of two calls at once, without an index": Form(
+        "chat-completions",
+        chunks(
+            {"tool_calls": [called("c", "look", ""), called("d", "time", "")]},
+            {"tool_calls": [{"function": {"arguments": each}} for each in ('{"a":', "{")]},
+            {"tool_calls": [{"function": {"arguments": each}} for each in ("1}", "}")]},
+            reason="tool_calls",
+        ),
+        "",
+        "tool_use",
+        (("look", {"a": 1}), ("time", {})),
+    ),
+    "tokens in the choice": Form("chat-completions", counted_inside({"content": "so"}), "so"),
+    "tokens in the choice of a stream": Form(
+        "chat-completions", counted_inside(*chunks({"content": "so"})[:-1]), "so"
     ),
     "arguments as an object in a stream": Form(
         "chat-completions",
