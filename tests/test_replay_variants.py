@@ -107,6 +107,13 @@ PAGE = {"type": "page_location", "cited_text": "so", "document_index": 0, "docum
 PAGE |= {"start_page_number": 1, "end_page_number": 2}
 
 ANTHROPIC = {
+    "a server's call whose input is no JSON": Form(
+        "messages",
+        events(
+            (SEARCH | {"input": {}}, [{"type": "input_json_delta", "partial_json": '"q": "x"}'}])
+        ),
+        opaque=1,
+    ),
     "a stream that begins with all of it": Form(
         "messages",
         [
@@ -546,7 +553,28 @@ def happened(*output, end="response.completed", status="completed", between=(), 
 
 CUT = CALL | {"arguments": '{"at', "status": "incomplete"}
 FULL = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+BARE = [
+    {"type": "response.created", "response": {"id": "resp_1", "model": "some-model"}},
+    {
+        "type": "response.output_item.added",
+        "output_index": 0,
+        "item": {"id": "m", "type": "message"},
+    },
+    {"type": "response.output_text.delta", "item_id": "m", "delta": "s"},
+    {"type": "response.output_text.delta", "item_id": "m", "delta": "o"},
+    {
+        "type": "response.output_item.done",
+        "output_index": 0,
+        "item": {"id": "m", "type": "message"},
+    },
+    {
+        "type": "response.completed",
+        "response": {"usage": {"input_tokens": 5, "output_tokens": 2}},
+    },
+]
+
 RESPONSES = {
+    "a server that says nothing twice": Form("responses", BARE, "so"),
     "a refusal": Form("responses", response(NO), "I will not.", "safety"),
     "a refusal in a stream": Form("responses", happened(NO), "I will not.", "safety"),
     "tools of the service": Form("responses", response(FOUND, RAN, LISTED, SAID), "so", opaque=3),

@@ -97,6 +97,8 @@ def _finished(block: dict[str, Any]) -> dict[str, Any]:
     text = block.pop("json")
     if text:
         block["input"] = parsed(text)
+        if isinstance(block["input"], str) and block.get("type") not in CANONICAL:
+            block["input"] = {"arguments": text}  # what goes back has to be an object
     return block
 
 
