@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.errors import InvalidRequest, ProtocolError, ProviderError, RateLimited
+from holdfast.errors import (
+    AuthError,
+    InvalidRequest,
+    ProtocolError,
+    ProviderError,
+    RateLimited,
+)
 from holdfast.messages import Message
 from holdfast.parts import Audio, CallRef, Image, Opaque, Text, Thinking
 from holdfast.providers.base import Callbacks
@@ -745,3 +751,25 @@ def test_pieces_without_an_index_that_come_together_go_on_with_the_calls_in_thei
         ("look", '{"at":"sky"}'),
         ("time", '{"zone":"UTC"}'),
     ]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "said"),
+    [
+        ({"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}}, AuthError, 1),
+        ({"success": False, "code": 401, "msg": "token expired"}, AuthError, 1),
+        ({"detail": "Not Found"}, ProtocolError, 1),
+        ({"id": "c", "choices": [], "usage": {"prompt_tokens": 3}}, ProtocolError, 0),
+        ({"choices": None, "base_resp": {"status_code": 0, "status_msg": ""}}, ProtocolError, 0),
+    ],
+)
+def test_a_refusal_under_the_status_of_an_answer_is_told_in_the_words_of_the_service(
+    body, kind, said
+):
+    with pytest.raises(ProviderError) as caught:
+        reader_of(UNKNOWN).read(body)
+
+    words = json.dumps(body)
+    told = caught.value.detail.removeprefix("the answer has no choices").removeprefix(": ")
+    assert (type(caught.value), bool(told)) == (kind, bool(said))
+    assert told in words

@@ -19,7 +19,7 @@ has the others where several were asked for. Padding (`obfuscation`) is dropped.
 
 from typing import Any
 
-from holdfast.errors import ProtocolError
+from holdfast.errors import ProtocolError, ProviderError
 from holdfast.messages import Stop
 from holdfast.parts import Image
 from holdfast.providers import fields
@@ -99,7 +99,7 @@ class ChatReader(Reader):
         self._raise_error(body)
         choices = fields.objects_of(body, "choices")
         if not choices:
-            raise ProtocolError("the answer has no choices")
+            raise _no_answer(self._vendor, body)
         first = next((each for each in choices if not each.get("index")), choices[0])
         self._read_choice(first)
         others = []
@@ -395,6 +395,15 @@ class ChatReader(Reader):
                     value = value[len(before) :] if value[: len(before)] == before else value
                 keep(self._kept, name, value)
                 self.answer.about(**{name: self._kept.get(name)})
+
+
+def _no_answer(vendor: str, body: Object) -> ProviderError:
+    """Some services refuse under the status of a good answer: then in their own words."""
+    error = failure(vendor, 200, {}, body)
+    error.status = None  # it says nothing of what went wrong
+    why = "the answer has no choices"
+    error.detail = f"{why}: {error.detail}" if error.detail else why
+    return error
 
 
 def _block_of(detail: Object) -> tuple[Any, Any]:
