@@ -451,6 +451,21 @@ def test_half_of_a_servers_call_is_left_out():
     assert messages[3]["content"] == [{"type": "text", "text": "Sun."}]
 
 
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "mcp_tool_use", "name": "echo", "server_name": "s", "input": {}},
+        {"type": "mcp_tool_use", "id": None, "name": "echo", "server_name": "s", "input": {}},
+        {"type": "mcp_tool_result", "content": []},
+        {"type": "web_search_tool_result", "tool_use_id": 7, "content": []},
+    ],
+)
+def test_a_servers_block_without_an_id_is_left_out(block):
+    answer = said(Opaque("anthropic", block), Text("so"))
+
+    assert messages_of(HI, answer, HI)[1]["content"] == [{"type": "text", "text": "so"}]
+
+
 def test_a_result_in_front_of_its_call_belongs_to_no_call():
     late = said(Opaque("anthropic", FOUND), Text("x"), Opaque("anthropic", ASKED), Text("y"))
 

@@ -9,6 +9,7 @@ import json
 import pytest
 
 from holdfast.errors import Overloaded, ProtocolError, RateLimited
+from holdfast.frozen import thaw
 from holdfast.messages import Message
 from holdfast.parts import CallRef, Opaque, Text, Thinking
 from holdfast.providers.anthropic import AnthropicWire
@@ -50,8 +51,8 @@ def text(words, **more):
     return {"type": "text", "text": words, **more}
 
 
-def call(id="toolu_1", name="weather", **arguments):
-    return {"type": "tool_use", "id": id, "name": name, "input": arguments}
+def call(call_id="toolu_1", name="weather", **arguments):
+    return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
 
 
 def halves(words):
@@ -565,3 +566,71 @@ def test_half_a_surrogate_pair_is_mended():
     reader.feed("m", b'{"type":"message_stop"}')
 
     assert reader.answer.response().text == "a\U0001f600b\ufffd"
+
+
+def test_a_block_of_a_new_kind_is_kept_whole_whatever_comes_in_its_pieces():
+    """Not shown as the answer's words, since in a whole answer it is not, either."""
+    deltas = [
+        {"type": "text_delta", "text": "Tu"},
+        {"type": "text_delta", "text": "rin"},
+        {"type": "thinking_delta", "thinking": "hm"},
+        {"type": "new_delta", "content": "a", "note": None},
+        {"type": "new_delta", "content": None},
+        {"type": "citations_delta", "citation": CITED},
+    ]
+    start = {"type": "content_block_start", "index": 0, "content_block": {"type": "novelty"}}
+    events = events_of(answer_of(text("so")))
+    for event in events:
+        if "index" in event:
+            event["index"] += 1
+    pieces = [{"type": "content_block_delta", "index": 0, "delta": each} for each in deltas]
+    stop = {"type": "content_block_stop", "index": 0}
+    reader = reader_of()
+
+    feed(reader, [events[0], start, *pieces, stop, *events[1:]])
+
+    response = reader.answer.response()
+    (block,) = (part for part in response.message.content if type(part) is Opaque)
+    assert response.text == "so"
+    expected = {"type": "novelty", "text": "Turin", "thinking": "hm", "content": "a", "note": None}
+    assert thaw(block.data) == expected | {"citations": [CITED]}
+
+
+def test_words_between_the_pieces_of_a_new_block_are_words():
+    events = events_of(answer_of(text("so", citations=[]), stop="end_turn"))
+    novelty = {"type": "content_block_start", "index": 7, "content_block": {"type": "novelty"}}
+    reader = reader_of()
+
+    feed(reader, [*events[:3], novelty, *events[3:]])
+
+    assert reader.answer.response().text == "so"
+
+
+def test_a_stream_may_begin_with_blocks():
+    """Behind a call of a server's code, all of the next message may stand in its beginning."""
+    asked = call("toolu_1", "lookup", id="c-1") | {"caller": {"type": "code", "tool_id": "s_1"}}
+    start = answer_of(FOUND, asked, stop="tool_use")
+    reader = reader_of()
+
+    feed(reader, [{"type": "message_start", "message": start}, {"type": "message_stop"}])
+
+    response = reader.answer.response()
+    assert (response.stop, response.usage.output) == ("tool_use", 7)
+    assert [(each.id, each.arguments) for each in response.calls] == [("toolu_1", '{"id":"c-1"}')]
+    assert [thaw(part.data) for part in response.message.content if type(part) is Opaque] == [FOUND]
+
+
+def test_blocks_that_follow_those_at_the_beginning_are_others():
+    """They are counted from 0 again."""
+    calls = [call("toolu_1", "lookup", n=1), call("toolu_2", "lookup", n=2)]
+    begin, *events = events_of(answer_of(calls[1], stop="tool_use"))
+    begin["message"]["content"] = [calls[0]]
+    reader = reader_of()
+
+    feed(reader, [begin, *events])
+
+    found = reader.answer.response().calls
+    assert [(each.id, each.arguments) for each in found] == [
+        ("toolu_1", '{"n":1}'),
+        ("toolu_2", '{"n":2}'),
+    ]

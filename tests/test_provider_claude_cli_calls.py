@@ -259,6 +259,28 @@ def test_a_text_becomes_what_the_schema_wants(given, wanted):
     assert json.loads(typed(json.dumps(given), SCHEMA)) == wanted
 
 
+@pytest.mark.parametrize("word", ["anyOf", "oneOf", "allOf"])
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({"near": "5", "name": "5"}, {"near": 5, "name": "5"}),
+        ('{"near": "5"}', {"near": 5}),
+        ([{"near": "5"}], [{"near": 5}]),
+        (["5"], ["5"]),
+        ("null", "null"),
+    ],
+)
+def test_what_a_field_holds_may_be_one_of_several_schemas(word, given, wanted):
+    """S2-110: as a field of a typed function that is optional, or described beside its type."""
+    place = {"type": "object", "properties": {"near": {"type": "integer"}}}
+    place["properties"]["name"] = {"type": "string"}
+    ways = [{"$ref": "#/$defs/Place"}, {"type": "array", "items": {"$ref": "#/$defs/Place"}}]
+    field = {word: ways, "description": "where"}
+    schema = {"type": "object", "properties": {"at": field}, "$defs": {"Place": place}}
+
+    assert json.loads(typed(json.dumps({"at": given}), schema)) == {"at": wanted}
+
+
 @pytest.mark.parametrize("given", KEPT, ids=lambda value: json.dumps(value))
 def test_what_fits_the_schema_stays_to_the_letter(given):
     """S2-110: the real string "123" stays one where a string is wanted, or may be."""

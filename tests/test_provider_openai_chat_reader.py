@@ -8,12 +8,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.errors import InvalidRequest, ProtocolError, ProviderError, RateLimited
+from holdfast.errors import (
+    AuthError,
+    InvalidRequest,
+    ProtocolError,
+    ProviderError,
+    RateLimited,
+)
 from holdfast.messages import Message
 from holdfast.parts import Audio, CallRef, Image, Opaque, Text, Thinking
 from holdfast.providers.base import Callbacks
 from holdfast.providers.openai_chat import OpenAIChatWire
-from holdfast.providers.openai_chat_dialect import AZURE, OPENAI, ROUTER, UNKNOWN
+from holdfast.providers.openai_chat_dialect import (
+    AZURE,
+    OPENAI,
+    PERPLEXITY,
+    ROUTER,
+    UNKNOWN,
+    dialect_of,
+)
 from holdfast.usage import Usage
 
 HI = Message.user("hi")
@@ -511,6 +524,14 @@ def test_a_server_that_may_write_no_mark_is_believed_when_nothing_can_be_missing
     assert not is_complete(UNKNOWN, *EVENTS, left_over=b'data: {"id"')
 
 
+@pytest.mark.parametrize("host", ["api.cerebras.ai", "api.perplexity.ai"])
+def test_services_that_were_seen_to_write_no_mark_are_believed(host):
+    dialect = dialect_of(f"https://{host}/v1")
+
+    assert is_complete(dialect, *EVENTS)
+    assert not is_complete(dialect, *EVENTS[:2])
+
+
 def test_nothing_is_no_answer():
     assert not is_complete(UNKNOWN)
     assert not is_complete(OPENAI, DONE)
@@ -652,3 +673,103 @@ def test_who_stops_and_has_called_a_tool_has_stopped_for_that(said):
     stop = whole({"tool_calls": [call]}, said).stop
 
     assert stop == {"stop": "tool_use", "length": "max_tokens", "content_filter": "safety"}[said]
+
+
+# A whole message in a stream
+
+
+def both(so_far, delta, finish=None, **fields):
+    """A chunk as Perplexity sends it: all of the answer so far, beside what is new of it."""
+    message = {"role": "assistant", "content": so_far}
+    said = {"role": "assistant", "content": delta}
+    return chunk(said, finish, choice={"message": message}, **fields)
+
+
+def test_a_stream_that_repeats_all_of_the_answer_in_each_piece_is_read_once():
+    sources = {"citations": ["a", "b"], "usage": {"prompt_tokens": 8, "completion_tokens": 2}}
+    heard = Heard()
+
+    reader = feed(
+        reader_of(PERPLEXITY, heard),
+        both("Tu", "Tu", **sources),
+        both("Turin", "rin", **sources),
+        both("Turin", "", "stop", citations=["a", "b", "c"]),
+    )
+    reader.finish(b"")
+
+    response = reader.answer.response()
+    assert (response.text, response.stop) == ("Turin", "stop")
+    assert heard.events == [("text", "Tu"), ("text", "rin")]
+    assert response.extra["citations"] == ("a", "b", "c")
+
+
+def test_a_stream_that_says_all_again_at_its_end_is_read_once():
+    again = {"message": {"role": "assistant", "content": "Turin"}, "finish_reason": "stop"}
+    last = {"id": "r1", "model": "m-1", "choices": [{"index": 0, **again}]}
+
+    reader = feed(
+        reader_of(UNKNOWN), chunk({"content": "Tu"}), chunk({"content": "rin"}), last, DONE
+    )
+
+    assert reader.answer.response().text == "Turin"
+
+
+@pytest.mark.parametrize("delta", [{}, {"delta": {"role": "assistant", "content": ""}}])
+def test_a_stream_may_have_a_message_and_no_pieces(delta):
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    message = {"role": "assistant", "content": "Turin", "tool_calls": [call]}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls", **delta}
+
+    reader = feed(reader_of(UNKNOWN), {"id": "r1", "model": "m-1", "choices": [choice]}, DONE)
+
+    response = reader.answer.response()
+    assert (response.text, [each.name for each in response.calls]) == ("Turin", ["look"])
+
+
+def test_a_server_may_call_its_pieces_messages():
+    def piece_of(words, finish=None):
+        choice = {"index": 0, "message": {"content": words}, "finish_reason": finish}
+        return {"id": "r1", "model": "m-1", "choices": [choice]}
+
+    reader = feed(reader_of(UNKNOWN), piece_of("ha"), piece_of("ha"), piece_of("!", "stop"), DONE)
+
+    assert reader.answer.response().text == "haha!"
+
+
+def test_pieces_without_an_index_that_come_together_go_on_with_the_calls_in_their_places():
+    """Each of two calls has its own arguments."""
+    begun = [piece(None, "c1", "look", ""), piece(None, "c2", "time", "")]
+
+    said = streamed(
+        {"tool_calls": begun},
+        {"tool_calls": [piece(arguments='{"at":'), piece(arguments='{"zone":')]},
+        {"tool_calls": [piece(arguments='"sky"}'), piece(arguments='"UTC"}')]},
+        finish="tool_calls",
+    )
+
+    assert [(call.name, call.arguments) for call in said.calls] == [
+        ("look", '{"at":"sky"}'),
+        ("time", '{"zone":"UTC"}'),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "said"),
+    [
+        ({"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}}, AuthError, 1),
+        ({"success": False, "code": 401, "msg": "token expired"}, AuthError, 1),
+        ({"detail": "Not Found"}, ProtocolError, 1),
+        ({"id": "c", "choices": [], "usage": {"prompt_tokens": 3}}, ProtocolError, 0),
+        ({"choices": None, "base_resp": {"status_code": 0, "status_msg": ""}}, ProtocolError, 0),
+    ],
+)
+def test_a_refusal_under_the_status_of_an_answer_is_told_in_the_words_of_the_service(
+    body, kind, said
+):
+    with pytest.raises(ProviderError) as caught:
+        reader_of(UNKNOWN).read(body)
+
+    words = json.dumps(body)
+    told = caught.value.detail.removeprefix("the answer has no choices").removeprefix(": ")
+    assert (type(caught.value), bool(told)) == (kind, bool(said))
+    assert told in words

@@ -17,7 +17,9 @@ from holdfast.parts import Opaque, Text, Thinking
 from holdfast.testing.replay import check_folder, cuts, readings, table
 from holdfast.testing.replay.__main__ import main
 from holdfast.testing.replay.check import Report, check_recording
+from holdfast.testing.replay.ours import adapters as our_adapters
 from holdfast.testing.replay.recordings import Unreadable, read_file
+from holdfast.testing.replay.recordings import recording as read_recording
 
 ROOT = Path(__file__).parent.parent
 CORPUS = Path(os.environ.get("HOLDFAST_CORPUS") or ROOT.parent / "shared" / "corpus")
@@ -47,6 +49,32 @@ def test_the_right_adapter_passes(key):
     assert [verdict.wrong for verdict in verdicts] == [{}, {}]
     assert [verdict.made for verdict in verdicts] == [("a", "b", "c"), ("a", "b")]
     assert [verdict.explained for verdict in verdicts] == [(), ()]
+
+
+def test_a_recording_that_the_judge_cannot_read_is_told_and_the_others_are_judged(monkeypatch):
+    def read(exchange):
+        raise AttributeError("no such thing")
+
+    recording = recording_of(KEYS[0])
+    monkeypatch.setattr(readings, "read", read)
+
+    verdicts = list(check_recording(recording, replay_fakes.adapters()))
+
+    assert [verdict.made for verdict in verdicts] == [("a",), ("a",)]
+    assert all("the judge cannot read it" in verdict.wrong["a"] for verdict in verdicts)
+
+
+def test_a_call_without_a_name_is_judged_like_any_other():
+    """A model may say so; no tool of such a name can be offered."""
+    message = {"role": "assistant", "content": "so", "tool_calls": [{"id": "c", "function": {}}]}
+    body = {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+    made = ours.exchange("chat-completions", "/v1/chat/completions", {"model": "m"}, body)
+    made["request"]["body"] = None
+    recording = read_recording(ours.raw_file("openai-compatible", made), "ours.json")
+
+    (verdict,) = check_recording(recording, our_adapters())
+
+    assert (verdict.made, verdict.wrong) == (("a", "b"), {})
 
 
 # ---- faults ----

@@ -5,7 +5,17 @@ import json
 import pytest
 
 import replay_recordings as ours
-from holdfast.testing.replay.readings import Call, Reading, google, openai_chat, read
+from holdfast.providers.claude_cli.wire import ClaudeCliWire
+from holdfast.testing.replay.readings import (
+    Call,
+    Reading,
+    claude_cli,
+    google,
+    ollama,
+    openai_chat,
+    openai_responses,
+    read,
+)
 from holdfast.testing.replay.readings.base import sse
 from holdfast.usage import Usage
 
@@ -214,3 +224,55 @@ def test_a_response_that_failed_is_an_error():
 
 def test_nothing_read_is_nothing_said():
     assert read(ours.anthropic(stream=True).exchanges[0].cut(0)) == Reading()
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_where_the_end_of_a_program_has_no_tokens_those_of_the_last_message_are_known(streamed):
+    """As its older versions ended; the reader that is shipped says the same."""
+    used = {"input_tokens": 3, "output_tokens": 2}
+    message = {"id": "m", "role": "assistant", "content": [{"type": "text", "text": "so"}]}
+    end = {"type": "result", "subtype": "success", "is_error": False, "result": "so"}
+    rows = [{"type": "assistant", "message": message | {"usage": used}}, end]
+    if streamed:
+        start = {"type": "message_start", "message": {"id": "m", "usage": used}}
+        block = {"type": "content_block_start", "index": 0, "content_block": message["content"][0]}
+        rows[:0] = [{"type": "stream_event", "event": event} for event in (start, block)]
+    data = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+
+    reading = claude_cli.read(data)
+
+    assert (reading.text, reading.usage) == ("so", Usage(input=3, output=2))
+    wire = ClaudeCliWire("sonnet")
+    reader = wire.reader(wire.answer(wire.ask(())))
+    for line in data.splitlines():
+        reader.feed("message", line)
+    assert reader.answer.response().usage == reading.usage
+
+
+def test_a_response_that_the_service_still_works_on_is_no_answer():
+    body = {"id": "r", "object": "response", "status": "queued", "output": [], "usage": None}
+
+    assert not openai_responses.read(json.dumps(body).encode(), False).is_complete
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_where_nobody_answers_there_is_no_answer_of_google(whole):
+    nobody = {"usageMetadata": {"promptTokenCount": 5}, "modelVersion": "gemini-3-pro"}
+
+    assert not google.of_chunks([nobody], is_whole=whole).is_complete
+
+
+def test_a_reason_that_is_none_ends_no_stream_of_google():
+    more = {"content": {"parts": [{"text": "so"}]}, "finishReason": "FINISH_REASON_UNSPECIFIED"}
+
+    assert not google.of_chunks([{"candidates": [more]}], is_whole=False).is_complete
+
+
+@pytest.mark.parametrize(("given", "read_as"), [('{"a": 1}', {"a": 1}), (None, {}), ({}, {})])
+def test_arguments_of_ollama_may_be_a_text_or_nothing(given, read_as):
+    call = {"function": {"name": "look", "arguments": given}}
+    body = {"message": {"role": "assistant", "content": "", "tool_calls": [call]}, "done": True}
+
+    (found,) = ollama.read(json.dumps(body).encode(), False).calls
+
+    assert (found.name, found.arguments) == ("look", read_as)

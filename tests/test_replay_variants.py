@@ -107,6 +107,31 @@ PAGE = {"type": "page_location", "cited_text": "so", "document_index": 0, "docum
 PAGE |= {"start_page_number": 1, "end_page_number": 2}
 
 ANTHROPIC = {
+    "a server's call whose input is no JSON": Form(
+        "messages",
+        events(
+            (SEARCH | {"input": {}}, [{"type": "input_json_delta", "partial_json": '"q": "x"}'}])
+        ),
+        opaque=1,
+    ),
+    "a stream that begins with all of it": Form(
+        "messages",
+        [
+            {
+                "type": "message_start",
+                "message": message(
+                    FAILED,
+                    {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"a": 1}},
+                    stop="tool_use",
+                ),
+            },
+            {"type": "message_stop"},
+        ],
+        "",
+        "tool_use",
+        (("look", {"a": 1}),),
+        opaque=1,
+    ),
     "a window that is full": Form(
         "messages",
         message({"type": "text", "text": "so"}, stop="model_context_window_exceeded"),
@@ -234,6 +259,34 @@ def chunks(*deltas, reason="stop", usage=None):
     return [head, *map(chunk, deltas), chunk({}, reason), end]
 
 
+def whole_beside(*pieces):
+    """A stream that repeats all of the answer beside each piece of it."""
+    said, rows = "", []
+    for piece in pieces:
+        said += piece
+        whole, delta = ({"role": "assistant", "content": each} for each in (said, piece))
+        end = None if piece else "stop"
+        choice = {"index": 0, "message": whole, "delta": delta, "finish_reason": end}
+        rows.append({"id": "c", "model": "m", "choices": [choice], "usage": USED})
+    return rows
+
+
+def whole_behind(*pieces):
+    """A stream that says all of the answer again at its end."""
+    message = {"role": "assistant", "content": "".join(pieces)}
+    last = {"id": "c", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    return [*chunks(*({"content": each} for each in pieces), reason=None), last]
+
+
+def counted_inside(*said):
+    """A document, or a stream, whose last choice has the tokens."""
+    *rows, last = said if "choices" in said[0] else [chat(*said)]
+    (choice,) = last["choices"]
+    last = {name: value for name, value in last.items() if name != "usage"}
+    last["choices"] = [choice | {"usage": USED}]
+    return [*rows, last] if rows else last
+
+
 def called(id, name, arguments, **more):
     return {
         "id": id,
@@ -246,6 +299,53 @@ def called(id, name, arguments, **more):
 DETAIL = {"type": "reasoning.text", "text": "hm", "format": "f", "index": 0, "signature": "c2ln"}
 PROBABLE = {"content": [{"token": "so", "logprob": -0.1, "bytes": None, "top_logprobs": []}]}
 CHAT = {
+    "all of the answer beside each piece": Form(
+        "chat-completions", whole_beside("so", ", ", "yes", ""), "so, yes"
+    ),
+    "all of the answer at the end of a stream": Form(
+        "chat-completions", whole_behind("so", "!"), "so!"
+    ),
+    "a stream with no pieces": Form("chat-completions", [chat({"content": "so"})], "so"),
+    "a name in every piece of a call": Form(
+        "chat-completions",
+        chunks(
+            {"tool_calls": [called("c", "look", "", index=0)]},
+            {"tool_calls": [called("c", "look", '{"a":', index=0)]},
+            {"tool_calls": [called("c", "look", "1}", index=0)]},
+            reason="tool_calls",
+        ),
+        "",
+        "tool_use",
+        (("look", {"a": 1}),),
+    ),
+    "pieces of two calls at once, without an index": Form(
+        "chat-completions",
+        chunks(
+            {"tool_calls": [called("c", "look", ""), called("d", "time", "")]},
+            {"tool_calls": [{"function": {"arguments": each}} for each in ('{"a":', "{")]},
+            {"tool_calls": [{"function": {"arguments": each}} for each in ("1}", "}")]},
+            reason="tool_calls",
+        ),
+        "",
+        "tool_use",
+        (("look", {"a": 1}), ("time", {})),
+    ),
+    "tokens in the choice": Form("chat-completions", counted_inside({"content": "so"}), "so"),
+    "tokens in the choice of a stream": Form(
+        "chat-completions", counted_inside(*chunks({"content": "so"})[:-1]), "so"
+    ),
+    "arguments as an object in a stream": Form(
+        "chat-completions",
+        chunks({"tool_calls": [called("c", "look", {"a": 1}, index=0)]}, reason="tool_calls"),
+        "",
+        "tool_use",
+        (("look", {"a": 1}),),
+    ),
+    "tokens with a point": Form(
+        "chat-completions",
+        chat({"content": "so"}, usage={"prompt_tokens": 5.0, "completion_tokens": 2.0}),
+        "so",
+    ),
     "probabilities, notes and null everywhere": Form(
         "chat-completions",
         chat(
@@ -453,7 +553,28 @@ def happened(*output, end="response.completed", status="completed", between=(), 
 
 CUT = CALL | {"arguments": '{"at', "status": "incomplete"}
 FULL = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+BARE = [
+    {"type": "response.created", "response": {"id": "resp_1", "model": "some-model"}},
+    {
+        "type": "response.output_item.added",
+        "output_index": 0,
+        "item": {"id": "m", "type": "message"},
+    },
+    {"type": "response.output_text.delta", "item_id": "m", "delta": "s"},
+    {"type": "response.output_text.delta", "item_id": "m", "delta": "o"},
+    {
+        "type": "response.output_item.done",
+        "output_index": 0,
+        "item": {"id": "m", "type": "message"},
+    },
+    {
+        "type": "response.completed",
+        "response": {"usage": {"input_tokens": 5, "output_tokens": 2}},
+    },
+]
+
 RESPONSES = {
+    "a server that says nothing twice": Form("responses", BARE, "so"),
     "a refusal": Form("responses", response(NO), "I will not.", "safety"),
     "a refusal in a stream": Form("responses", happened(NO), "I will not.", "safety"),
     "tools of the service": Form("responses", response(FOUND, RAN, LISTED, SAID), "so", opaque=3),

@@ -242,6 +242,12 @@ class Answer:
         return self._usage
 
     @property
+    def text(self) -> str:
+        """The words so far."""
+        words = [each for each in self._blocks if type(each) is _Words and not each.is_thinking]
+        return "".join(piece for each in words for piece in each.pieces)
+
+    @property
     def has_calls(self) -> bool:
         """Whether the model calls any tool."""
         return bool(self._calls)

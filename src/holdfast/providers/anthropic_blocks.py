@@ -129,17 +129,21 @@ def _replayed(data: dict[str, Any]) -> Block | None:
         is_good = _has_texts(block, "name") and isinstance(block.get("input"), dict)
         if kind == "mcp_tool_use":
             is_good = is_good and _has_texts(block, "server_name")
-        if is_good and spelling.match(str(block.get("id"))):
+        if is_good and _is_id(block.get("id"), spelling):
             return _encode(block), "s", f"+{block['id']}"
         return None
     if kind.endswith("_tool_result"):
         is_good = isinstance(block.get("content"), str | tuple | list | dict)
-        if is_good and CALL_ID.match(str(block.get("tool_use_id"))):
+        if is_good and _is_id(block.get("tool_use_id"), CALL_ID):
             return _encode(block), "o", f"-{block['tool_use_id']}"
         return None
     if kind == "compaction" or (kind == "container_upload" and _has_texts(block, "file_id")):
         return _encode(block), "o", ""
     return None
+
+
+def _is_id(id: Any, spelling: re.Pattern[str]) -> bool:
+    return isinstance(id, str) and spelling.match(id) is not None
 
 
 # What a user or a tool says

@@ -69,6 +69,7 @@ class AnthropicReader(Reader):
         self._vendor = vendor
         self._canonical = _CANONICAL[:-1] if runs_tools else _CANONICAL
         self._blocks: dict[int, Object] = {}  # those that are open
+        self._opaque: set[int] = set()  # of them, those that go back as they came
         self._pieces: dict[int, list[str]] = {}  # of JSON that a block's input is written in
         self._citations: list[Object] | None = None  # of the text that is being written
         self._usage: Object = {}
@@ -85,7 +86,7 @@ class AnthropicReader(Reader):
             delta = event.get("delta")
             if type(delta) is dict and delta.get("type") == "text_delta":
                 words = delta.get("text")
-                if type(words) is str:  # nearly always
+                if type(words) is str and not self._opaque:  # nearly always
                     self.answer.add_text(words)
                     return
             self._add(_index_of(event), object_of(event, "delta"))
@@ -109,21 +110,25 @@ class AnthropicReader(Reader):
         if body.get("content") is None:
             raise ProtocolError("the answer has no content")
         self._open(body)
-        self.stopped(body)
         self.is_complete = True
 
     # The message
 
     def _open(self, message: Object) -> None:
-        """What is known of the message when it begins: in a whole answer, all of it."""
+        """What is known of the message when it begins: in a whole answer, all of it.
+
+        A stream that goes on behind a tool which a server's code has called may begin with blocks.
+        """
         self.answer.about(
             model=text_of(message, "model"),
             id=text_of(message, "id"),
             **_others(message, _IN_MESSAGE | {"model", "id", "request_id"}),
         )
-        for index, block in enumerate(objects_of(message, "content")):
+        for number, block in enumerate(objects_of(message, "content")):
+            index = -1 - number  # those of a stream, which may follow, are counted from 0
             self._begin(index, block)
             self._end(index)
+        self.stopped(message)
         self.used(object_of(message, "usage"))
 
     def _close(self, event: Object) -> None:
@@ -159,10 +164,12 @@ class AnthropicReader(Reader):
 
     def _begin(self, index: int, block: Object) -> None:
         for open_one in list(self._blocks):  # of which nobody said that they ended
-            if open_one == index or self._is_opaque(open_one):
+            if open_one == index or open_one in self._opaque:
                 self._end(open_one)
         self._blocks[index] = block
         kind = text_of(block, "type")
+        if kind not in self._canonical:
+            self._opaque.add(index)
         if kind == "text":
             self._begin_text(block)
         elif kind == "thinking":
@@ -172,7 +179,7 @@ class AnthropicReader(Reader):
             self._note(_others(block, _IN_THINKING))
         elif kind == "redacted_thinking":
             self.answer.add_redacted(text_of(block, "data") or "")
-        elif kind == "tool_use" and not self._is_opaque(index):
+        elif kind == "tool_use" and index not in self._opaque:
             id, name = text_of(block, "id"), text_of(block, "name")
             self.answer.begin_call((self, index), id=id, name=name)
 
@@ -187,7 +194,10 @@ class AnthropicReader(Reader):
     def _add(self, index: int, delta: Object) -> None:
         """More of a block."""
         kind = delta.get("type")
-        if kind == "text_delta":
+        block = self._blocks[index] if index in self._opaque else {}
+        if block.get("type") and kind != "input_json_delta":
+            _extend(block, delta)
+        elif kind == "text_delta":
             self.answer.add_text(text_of(delta, "text") or "")
         elif kind == "thinking_delta":
             self.answer.add_thinking(text_of(delta, "thinking") or "")
@@ -195,8 +205,6 @@ class AnthropicReader(Reader):
             self._add_json(index, text_of(delta, "partial_json") or "")
         elif kind == "citations_delta":
             self._cite(object_of(delta, "citation"))
-        elif self._is_opaque(index):
-            _extend(self._blocks[index], delta)
         elif kind == "signature_delta":
             self._sign(text_of(delta, "signature"))
 
@@ -222,7 +230,7 @@ class AnthropicReader(Reader):
         block = self._blocks.get(index)
         if block is None:
             return
-        if self._is_opaque(index):
+        if index in self._opaque:
             if written := "".join(self._pieces.pop(index, ())):
                 block["input"] = _input_of(written)
             self.answer.add_opaque(self._vendor, block)
@@ -231,6 +239,7 @@ class AnthropicReader(Reader):
         else:
             self.answer.end_block()
         del self._blocks[index]
+        self._opaque.discard(index)
 
     def _end_call(self, index: int, block: Object) -> None:
         arguments = "".join(self._pieces.pop(index, ()))
@@ -241,10 +250,6 @@ class AnthropicReader(Reader):
     def _end_all(self) -> None:
         for index in list(self._blocks):
             self._end(index)
-
-    def _is_opaque(self, index: int) -> bool:
-        block = self._blocks.get(index)
-        return block is not None and block.get("type") not in self._canonical
 
 
 def _index_of(event: Object) -> int:
@@ -269,9 +274,11 @@ def _input_of(written: str) -> Any:
 
 def _extend(block: Object, delta: Object) -> None:
     """Add a delta of a kind that may be new: texts and lists go on, all else is replaced."""
+    if delta.get("type") == "citations_delta":
+        delta = {"citations": [delta.get("citation")]}
     for name, more in delta.items():
         before = block.get(name)
-        if name == "type":
+        if name == "type" or (more is None and before is not None):
             continue
         is_longer = type(more) in (str, list) and type(before) is type(more)
         block[name] = before + more if is_longer else more

@@ -1,7 +1,8 @@
 """Tool calls as they come in pieces.
 
 A piece names its call by `index`. Where it does not, or where a server gives every call the same
-one, an id or a name that is new begins another call, and anything else goes on with the last.
+one, an id or a name that is new begins another call, and anything else goes on with the last; of
+several pieces that come at once, each with the call in its place.
 A call is complete when its arguments are whole JSON and another begins, or when the answer ends:
 servers are known that announce all calls first, and fill them later.
 """
@@ -53,23 +54,23 @@ class Calls:
 
     def read(self, pieces: Any) -> None:
         """The `tool_calls` of a message or of a piece of one."""
-        for piece in pieces if type(pieces) is list else _objects(pieces):
+        for place, piece in enumerate(pieces if type(pieces) is list else _objects(pieces)):
             if type(piece) is not dict:
                 _objects(pieces)
             index, inner = piece.get("index"), piece.get("function")
             call = self._by_index.get(index) if type(index) is int else None
             if len(piece) > 2 or call is None or type(inner) is not dict or "name" in inner:
-                self._read_piece(piece, call)
+                self._read_piece(piece, call, place if len(pieces) > 1 else None)
             elif (said := inner.get("arguments")) is not None:  # nothing but more of them
                 self._add(call, said)
 
-    def _read_piece(self, piece: Object, call: _Open | None) -> None:
+    def _read_piece(self, piece: Object, call: _Open | None, place: int | None) -> None:
         is_custom = piece.get("type") == "custom" or (
             piece.get("custom") and "function" not in piece
         )
         kind = "custom" if is_custom else "function"
         inner = fields.object_of(piece, kind)
-        found = self._find(piece, inner, call)
+        found = self._find(piece, inner, call, place)
         said = inner.get("input" if is_custom else "arguments")
         if said is not None:
             self._add(found, said)
@@ -93,12 +94,12 @@ class Calls:
 
     # Which call it is
 
-    def _find(self, piece: Object, inner: Object, call: _Open | None) -> _Open:
+    def _find(self, piece: Object, inner: Object, call: _Open | None, place: int | None) -> _Open:
         id, name = fields.text_of(piece, "id") or "", fields.text_of(inner, "name") or ""
         index = piece.get("index")
         if type(index) is not int:
             index = None
-            call = self._without_index(id, name)
+            call = self._without_index(id, name, place)
         elif call is not None and id and name and call.id and id != call.id:
             call = None  # the same index again, for another call
         if call is None:
@@ -108,11 +109,14 @@ class Calls:
             self._answer.begin_call(call.key, id=id, name=name)
         return call
 
-    def _without_index(self, id: str, name: str) -> _Open | None:
+    def _without_index(self, id: str, name: str, place: int | None) -> _Open | None:
         for call in self._open:
             if id and call.id == id and not (name and call.is_whole):
                 return call
-        return None if id or name else self._last
+        if id or name:
+            return None
+        is_there = place is not None and place < len(self._open)
+        return self._open[place or 0] if is_there else self._last
 
     def _begin(self, index: int | None, id: str, name: str) -> _Open:
         while self._open and self._open[0].is_whole:

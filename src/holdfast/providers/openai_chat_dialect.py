@@ -150,7 +150,7 @@ HOSTS: dict[str, Dialect] = {
     "api.mistral.ai": MISTRAL,
     "api.perplexity.ai": PERPLEXITY,
     "api.groq.com": Dialect(max_tokens="max_completion_tokens"),
-    "api.cerebras.ai": Dialect(max_tokens="max_completion_tokens"),
+    "api.cerebras.ai": Dialect(max_tokens="max_completion_tokens", ends="usage"),
     "api.x.ai": Dialect(),
     "api.together.xyz": Dialect(),
     "api.fireworks.ai": Dialect(),

@@ -19,7 +19,7 @@ has the others where several were asked for. Padding (`obfuscation`) is dropped.
 
 from typing import Any
 
-from holdfast.errors import ProtocolError
+from holdfast.errors import ProtocolError, ProviderError
 from holdfast.messages import Stop
 from holdfast.parts import Image
 from holdfast.providers import fields
@@ -80,6 +80,7 @@ class ChatReader(Reader):
         self._has_choice = False
         self._has_usage = False
         self._is_refused = False
+        self._is_stream = True
         self._reason = ""
 
     def feed(self, name: str, data: bytes) -> None:
@@ -94,10 +95,11 @@ class ChatReader(Reader):
         self._read_event(fields.decode_object(data))
 
     def read(self, body: Object) -> None:
+        self._is_stream = False
         self._raise_error(body)
         choices = fields.objects_of(body, "choices")
         if not choices:
-            raise ProtocolError("the answer has no choices")
+            raise _no_answer(self._vendor, body)
         first = next((each for each in choices if not each.get("index")), choices[0])
         self._read_choice(first)
         others = []
@@ -164,7 +166,7 @@ class ChatReader(Reader):
         self._has_choice = True
         said = choice.get("delta")
         if "message" in choice or type(said) is not dict:
-            said = fields.object_of(choice, "message" if "message" in choice else "delta")
+            said = self._said_in(choice)
         self._read_message(said)
         if (
             not _OFTEN_NULL.issuperset(choice)
@@ -178,6 +180,24 @@ class ChatReader(Reader):
             self._raise_error(choice)
         if choice.get("usage"):  # Moonshot has it here
             self._put_usage(fields.object_of(choice, "usage"))
+
+    def _said_in(self, choice: Object) -> Object:
+        """What is new in a choice that has a `message`.
+
+        In a stream that may be all of the answer so far, beside the delta (Perplexity) or alone at
+        the end (MiniMax); or a piece, of a server that has no deltas.
+        """
+        whole, delta = fields.object_of(choice, "message"), fields.object_of(choice, "delta")
+        if not self._is_stream:
+            return whole if "message" in choice else delta
+        if any(value for name, value in delta.items() if name != "role"):
+            return delta
+        said = self.answer.text
+        if not said and not self.answer.has_calls:
+            return whole
+        words, is_end = whole.get("content"), bool(choice.get("finish_reason"))
+        is_again = is_end and type(words) is str and words.startswith(said)
+        return delta if is_again or "delta" in choice else whole
 
     def _stop(self, choice: Object) -> None:
         reason = fields.text_of(choice, "finish_reason")
@@ -345,7 +365,7 @@ class ChatReader(Reader):
         request_id = holder.get("request_id")
         if type(request_id) is str:
             self.answer.about(request_id=request_id or None)
-        self._keep(holder, _USUAL)
+        self._keep(holder, _USUAL, is_told_again=True)
         usage = holder.get("usage")
         if not usage and type(holder.get("x_groq")) is dict:
             usage = holder["x_groq"].get("usage")
@@ -363,12 +383,27 @@ class ChatReader(Reader):
         self.answer.used(**counts(usage))
         self.answer.about(usage=usage)
 
-    def _keep(self, holder: Object, known: frozenset[str]) -> None:
-        """Whatever is said and is not known: in the answer's extra."""
+    def _keep(self, holder: Object, known: frozenset[str], *, is_told_again: bool = False) -> None:
+        """Whatever is said and is not known: in the answer's extra.
+
+        `is_told_again`: a list may hold what was told before, and go on (Perplexity's sources).
+        """
         for name, value in holder.items():
             if name not in known and name not in ("request_id", "id", "model"):
+                before = self._kept.get(name) if is_told_again else None
+                if type(before) is list and type(value) is list:
+                    value = value[len(before) :] if value[: len(before)] == before else value
                 keep(self._kept, name, value)
                 self.answer.about(**{name: self._kept.get(name)})
+
+
+def _no_answer(vendor: str, body: Object) -> ProviderError:
+    """Some services refuse under the status of a good answer: then in their own words."""
+    error = failure(vendor, 200, {}, body)
+    error.status = None  # it says nothing of what went wrong
+    why = "the answer has no choices"
+    error.detail = f"{why}: {error.detail}" if error.detail else why
+    return error
 
 
 def _block_of(detail: Object) -> tuple[Any, Any]:

@@ -24,7 +24,7 @@ VISITS_MAX = 1_000
 
 _INSIDE = (
     *("message", "error", "errors", "detail", "details", "response", "innererror", "metadata"),
-    *("raw", "incomplete_details", "promptFeedback"),
+    *("raw", "incomplete_details", "promptFeedback", "base_resp"),
 )
 _CODES = ("type", "code", "status", "reason", "blockReason", "error_type", "error_code", "__type")
 _SENTENCES = ("message", "error", "errors", "detail", "details", "msg", "raw", "error_message")
@@ -170,7 +170,11 @@ def _walk(body: object) -> tuple[list[Mapping[Any, Any]], list[str]]:
             break
         if isinstance(value, Mapping):
             nodes.append(value)
-            names = [name for name in _INSIDE if name in value] + ["msg", "error_message"]
+            names = [name for name in _INSIDE if name in value] + [
+                "msg",
+                "error_message",
+                "status_msg",
+            ]
             waiting += [(value[name], depth + 1) for name in names if value.get(name)]
         elif isinstance(value, list | tuple):
             waiting += [(item, depth + 1) for item in value[:NODES_MAX]]

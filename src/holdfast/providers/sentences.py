@@ -399,6 +399,27 @@ SEEN: tuple[Seen, ...] = (
     ),
     Seen(
         ContextOverflow,
+        r"\binput length exceeds (?:the )?maximum context length\b|\bprompt exceeds max length\b",
+        "input length exceeds maximum context length",
+        "Ollama, 400; Z.ai in other words",
+    ),
+    Seen(
+        ContextOverflow,
+        r"\btokens in the prompt cannot exceed <max> - received <found>",
+        "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 4292. "
+        "Try using a shorter prompt.",
+        "Cohere, 400",
+    ),
+    Seen(
+        ContextOverflow,
+        r"\binputs`? tokens \+ `?max_new_tokens`? must be <= <max>\. "
+        r"given: <found> `?inputs`? tokens and <more>",
+        "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8193. Given: 8200 "
+        "`inputs` tokens and 512 `max_new_tokens`",
+        "Text Generation Inference and Together, 422",
+    ),
+    Seen(
+        ContextOverflow,
         r"\brange of input length should be \[1, <max>\]",
         "Range of input length should be [1, 129024]",
         "DashScope, 400",

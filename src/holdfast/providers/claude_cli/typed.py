@@ -14,6 +14,7 @@ from holdfast.providers.fields import encode
 
 _KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 _DEPTH_MAX = 64
+_SEVERAL = ("anyOf", "oneOf", "allOf")
 _WORDS = {"true": True, "false": False, "null": None, "none": None}
 
 
@@ -41,12 +42,23 @@ class _Restoring:
             return self.value(given, self._target(schema["$ref"]), depth + 1)
         if isinstance(given, str):
             return self._text(given, schema, depth)
+        if not isinstance(given, dict | list):
+            return given
+        if "properties" not in schema and "items" not in schema:
+            way = self._way(given, schema, depth)
+            if way is not None:
+                return self.value(given, way, depth + 1)
         if isinstance(given, dict):
             return self._object(given, schema, depth)
-        if isinstance(given, list):
-            made = [self.value(each, schema.get("items"), depth + 1) for each in given]
-            return made if _differ(made, given) else given
-        return given
+        made = [self.value(each, schema.get("items"), depth + 1) for each in given]
+        return made if _differ(made, given) else given
+
+    def _way(self, given: Any, schema: Mapping[str, Any], depth: int) -> Any:
+        """Of several schemas, the first that may be of such a value: in a field that may be null,
+        or is described where it stands, it is the one that says what it holds."""
+        kind = "object" if isinstance(given, dict) else "array"
+        ways = [way for word in _SEVERAL for way in schema.get(word) or ()]
+        return next((way for way in ways if kind in self._kinds(way, depth + 1)), None)
 
     def _text(self, given: str, schema: Mapping[str, Any], depth: int) -> Any:
         kinds = self._kinds(schema, depth)
@@ -79,7 +91,7 @@ class _Restoring:
             if word in schema:
                 values = schema[word] if word == "enum" else [schema[word]]
                 return {_KINDS.get(type(each), "object") for each in values or ()}
-        ways = [*(schema.get("anyOf") or ()), *(schema.get("oneOf") or ())]
+        ways = [way for word in _SEVERAL for way in schema.get(word) or ()]
         kinds = [self._kinds(way, depth + 1) for way in ways]
         return set().union(*kinds) if all(kinds) else set()
 

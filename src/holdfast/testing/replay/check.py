@@ -4,11 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from holdfast.errors import InvalidInput
 from holdfast.testing.replay import answers, cuts, follow
 from holdfast.testing.replay.adapter import Adapter, Answer
 from holdfast.testing.replay.recordings import Exchange, Recording, Unreadable, read_folder
 from holdfast.testing.replay.sequences import next_of
 
+# What a recording may do to the judge. It is told of the recording, and the others are judged.
+_UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, InvalidInput)
 SHARES = {"a": 1.0, "b": 1.0, "c": 0.98, "cut": 1.0}
 MEANINGS = {
     "a": "answers read as they are",
@@ -81,13 +84,16 @@ def _check(
     recording: Recording, exchange: Exchange, adapter: Adapter, cut_step: int | None
 ) -> Verdict:
     made, wrong, explained = ["a"], dict[str, str](), list[str]()
-    answer, problem = answers.judge(exchange, adapter)
+    try:
+        answer, problem = answers.judge(exchange, adapter)
+    except _UNREADABLE as error:
+        answer, problem = None, f"the judge cannot read it: {type(error).__name__}: {error}"
     if problem is not None:
         wrong["a"] = problem
     if answer is not None:
         try:
             explained = _check_history(recording, exchange, answer, adapter, made, wrong)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
+        except _UNREADABLE as error:
             made = [
                 *dict.fromkeys([*made, "c"])
             ]  # a request that cannot be judged is no request that passed

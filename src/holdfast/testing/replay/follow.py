@@ -60,7 +60,7 @@ def _continued(before: Conversation, answer: Message) -> Conversation:
     # A turn that was paused goes on when it is sent back as it is.
     tail = results or ([] if answer.stop == "pause_turn" else [Message.user("Go on.")])
     declared = {tool.name for tool in before.tools}
-    wanted = {call.name: call for call in answer.calls if call.name not in declared}
+    wanted = {call.name: call for call in answer.calls if call.name and call.name not in declared}
     tools = [schema_tool(name, "A tool.", None) for name in wanted]
     messages = (*before.messages, answer, *tail)
     return replace(before, messages=messages, tools=(*before.tools, *tools), is_elsewhere=False)

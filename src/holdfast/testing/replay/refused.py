@@ -29,22 +29,30 @@ _CONTEXT = re.compile(
     r"context.?(?:length|window|size)|maximum context|prompt (?:is )?too long|"
     r"input (?:token count|length|is too long)[^.]*exceed|too many (?:input )?tokens|"
     r"(?:maximum|max) (?:prompt|input|number of) ?(?:tokens|length)|tokens_limit_reached|"
-    r"exceeds the maximum number of tokens|reduce the length"
+    r"exceeds the maximum number of tokens|reduce the length|exceeded model token limit|"
+    r"range of input length|prompt exceeds|cannot exceed \d+ - received|max_prompt_tokens|"
+    r"prompt token count of \d+ exceeds|max_new_tokens`? must be"
 )
-_KEY = re.compile(r"api.?key|unauthori[sz]ed|authenticat|permission|credential|access token")
+_KEY = re.compile(
+    r"api.?key|unauthori[sz]ed|authenticat|permission|credential|access token|"
+    r"logged in|/login"
+)
 _CREDIT = re.compile(
     r"insufficient_quota|credit balance|no credit|billing|insufficient (?:funds|balance)"
 )
 _FILTER = re.compile(
-    r"content_?filter|content management policy|responsibleai|safety (?:system|filter)"
+    r"content_?filter|content management policy|responsibleai|safety (?:system|filter)|"
+    r"was flagged|moderation|inappropriate content|data_?inspection|sensitive content"
 )
+_PLACE = re.compile(r"location is not supported|country, region")
 _LIMIT_IN_TIME = re.compile(
     r"rate.?limit|per min|per day|tokens per|requests per|tpm|rpm|too many requests|quota|"
-    r"resource.?exhausted"
+    r"resource.?exhausted|usage limit|hit your .{0,20}limit"
 )
 _BUSY = re.compile(
     r"overloaded|api_error|server_error|internal|unavailable|capacity|try again later|timeout"
 )
+_FULL = re.compile(r"overloaded|capacity")
 _OUTPUT = re.compile(r"token limit reached|max_tokens|output limit")
 _INVALID = re.compile(r"invalid_request|not_found|validation failed|tool_use_failed|bad.?request")
 
@@ -75,16 +83,23 @@ def expected(status: int, error: Any) -> Kinds:
 
 def _of_status(status: int, words: str) -> Kinds:
     if status == 429:  # never a matter of the window, whatever it says of tokens
-        return (RateLimited, AuthError) if _CREDIT.search(words) else (RateLimited,)
+        if _CREDIT.search(words):
+            return (RateLimited, AuthError)
+        # Nobody's limit but the service's own: either says to come again later.
+        return (RateLimited, Overloaded) if _FULL.search(words) else (RateLimited,)
     if status >= 500:
         return (Overloaded,)
+    if status == 413 and _LIMIT_IN_TIME.search(words):
+        return (RateLimited,)
+    if status == 403 and _FILTER.search(words):
+        return (AuthError, ContentBlocked)
     if status in _STATUSES:
         return _STATUSES[status]
     if _CONTEXT.search(words) and not _LIMIT_IN_TIME.search(words):
         return (ContextOverflow,)
     if _KEY.search(words) and "signature" not in words:
         return (AuthError, InvalidRequest)
-    if _CREDIT.search(words):
+    if _CREDIT.search(words) or _PLACE.search(words):
         return (AuthError, InvalidRequest)
     return (ContentBlocked, InvalidRequest) if _FILTER.search(words) else (InvalidRequest,)
 

@@ -9,6 +9,7 @@ from holdfast.testing.replay.history.base import (
     Conversation,
     data_url,
     decoded,
+    dumps,
     message_content,
     opaque,
     plain_settings,
@@ -99,6 +100,8 @@ def _call(raw: dict[str, Any]) -> ToolCall:
         custom = raw.get("custom") or {}
         function = {"name": custom.get("name"), "arguments": custom.get("input")}
     arguments = function.get("arguments") or ""
+    if not isinstance(arguments, str):  # Mistral takes them as they are
+        arguments = dumps(arguments)
     return ToolCall(id=raw.get("id") or "", name=function.get("name") or "", arguments=arguments)
 
 

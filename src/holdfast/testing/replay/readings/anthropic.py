@@ -1,8 +1,8 @@
 """Anthropic's Messages API.
 
-An answer is a message with blocks. A stream sends the message empty (`message_start`), each
-block empty (`content_block_start`), its pieces (`content_block_delta`), and at last the reason
-and the usage (`message_delta`) and `message_stop`. Counts of tokens in `message_delta` are
+An answer is a message with blocks. A stream sends the message (`message_start`), nearly always
+empty, each block empty (`content_block_start`), its pieces (`content_block_delta`), and at last the
+reason and the usage (`message_delta`) and `message_stop`. Counts of tokens in `message_delta` are
 totals, and replace those of the start.
 """
 
@@ -69,7 +69,8 @@ def message_of(events: list[dict[str, Any]]) -> tuple[dict[str, Any], bool, Any]
             break  # what a file has behind it is another answer
         elif kind == "error":
             error = event.get("error") or event
-    message["content"] = [_finished(block) for block in blocks.values()]
+    begun = objects(message["content"])  # by a tool that a server's code has called
+    message["content"] = begun + [_finished(block) for block in blocks.values()]
     return message, is_complete, error
 
 
@@ -96,6 +97,8 @@ def _finished(block: dict[str, Any]) -> dict[str, Any]:
     text = block.pop("json")
     if text:
         block["input"] = parsed(text)
+        if isinstance(block["input"], str) and block.get("type") not in CANONICAL:
+            block["input"] = {"arguments": text}  # what goes back has to be an object
     return block
 
 

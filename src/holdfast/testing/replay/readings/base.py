@@ -129,6 +129,8 @@ def array_items(data: bytes) -> list[Any]:
 
 def count(value: Any) -> int | None:
     """A number of tokens, or None where nothing usable was said."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 

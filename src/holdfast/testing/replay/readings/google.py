@@ -58,7 +58,8 @@ def of_chunks(chunks: list[dict[str, Any]], *, is_whole: bool) -> Reading:
     """One answer, or the pieces of one."""
     error = next((chunk["error"] for chunk in chunks if chunk.get("error")), None)
     candidates = [first for chunk in chunks if (first := _first(chunk))]
-    reason = next((c["finishReason"] for c in reversed(candidates) if c.get("finishReason")), None)
+    reasons = [c["finishReason"] for c in reversed(candidates) if c.get("finishReason")]
+    reason = next((each for each in reasons if each != NUMBERS[0]), None)  # said of what goes on
     blocked = any(inner(chunk, "promptFeedback").get("blockReason") for chunk in chunks)
     parts = [p for c in candidates for p in objects(inner(c, "content").get("parts"))]
     reading = _of_parts(parts)
@@ -69,7 +70,9 @@ def of_chunks(chunks: list[dict[str, Any]], *, is_whole: bool) -> Reading:
         stops_also=also,
         usage=(usage := _usage([u for chunk in chunks if (u := inner(chunk, "usageMetadata"))])),
         outputs_also=() if usage.output else (0,),  # Google leaves out what is 0
-        is_complete=error is None and (is_whole or reason is not None or blocked),
+        # Where nobody answers, a whole document is not an answer, either.
+        is_complete=error is None
+        and ((is_whole and bool(candidates)) or reason is not None or blocked),
         error=error,
         is_blocked=blocked and not candidates,
     )

@@ -14,6 +14,7 @@ from holdfast.testing.replay.readings.base import (
     lines,
     loads,
     objects,
+    parsed,
     string,
 )
 from holdfast.usage import Usage
@@ -59,4 +60,7 @@ def of_lines(documents: list[dict[str, Any]]) -> Reading:
 
 def _call(raw: dict[str, Any]) -> Call:
     function = inner(raw, "function")
-    return Call(raw.get("id") or None, string(function.get("name")), function.get("arguments"))
+    arguments = function.get("arguments") or {}
+    if isinstance(arguments, str):  # of servers that only speak the wire
+        arguments = parsed(arguments)
+    return Call(raw.get("id") or None, string(function.get("name")), arguments)

@@ -6,11 +6,13 @@ calls are joined by their `index`. What compatible servers add or leave out:
 - thinking is in `reasoning_content` or `reasoning`, in pieces of `reasoning_details` beside it or
   alone, or in the list that `content` may be; signatures and sealed thinking are in
   `reasoning_details`, `thought_signature` and `extra_content`
-- the usage comes with the last choice, in a chunk without choices, or as `x_groq.usage`
+- a chunk may hold the whole `message` so far beside its delta, or at the end in its place
+- the usage comes with the last choice, or in it, in a chunk without choices, or as `x_groq.usage`
 - calls may lack their index or their id; two calls may share an index and differ in their id
 - `[DONE]` may be missing, and so may `finish_reason`: either is an end
 """
 
+import json
 from typing import Any
 
 from holdfast.testing.replay.readings.base import (
@@ -49,6 +51,7 @@ def read(data: bytes, is_sse: bool) -> Reading:
 def of_body(body: dict[str, Any]) -> Reading:
     """A whole completion."""
     choice = _first(body)
+    body = {"choice_usage": choice.get("usage"), **body}
     # `finish_details` is what an early model with eyes had in its place.
     reason = choice.get("finish_reason") or inner(choice, "finish_details").get("type")
     return _reading(body, inner(choice, "message"), reason, is_complete=True)
@@ -63,14 +66,18 @@ def _first(body: dict[str, Any]) -> dict[str, Any]:
 def _stream(chunks: list[dict[str, Any]], is_done: bool) -> Reading:
     message: dict[str, Any] = {"texts": [], "details": [], "calls": [], "thinking": []}
     last: dict[str, Any] = {}
-    reason, error = None, None
+    reason, error, whole = None, None, dict[str, Any]()
     for chunk in chunks:
         error = error or chunk.get("error")
         last |= {k: v for k, v in chunk.items() if k in ("id", "usage", "x_groq") and v}
         choice = _first(chunk)
         _extend(message, inner(choice, "delta"))
+        whole = inner(choice, "message") or whole
+        last |= {"choice_usage": choice["usage"]} if choice.get("usage") else {}
         reason = choice.get("finish_reason") or reason
     message["tool_calls"] = message.pop("calls")
+    if not any(message["texts"]) and not message["tool_calls"]:  # no delta said anything
+        message |= whole | {"texts": [whole.get("content")]}
     is_complete = (is_done or reason is not None) and error is None
     reading = _reading(last, message, reason, is_complete=is_complete)
     return reading._replace(error=error)
@@ -88,17 +95,22 @@ def _extend(message: dict[str, Any], delta: dict[str, Any]) -> None:
         so_far = message.setdefault("function_call", {"name": "", "arguments": ""})
         for name in so_far:
             so_far[name] += string(legacy.get(name))
-    for piece in objects(delta.get("tool_calls")):
-        _extend_call(message["calls"], piece)
+    pieces = objects(delta.get("tool_calls"))
+    for place, piece in enumerate(pieces):
+        _extend_call(message["calls"], piece, place if len(pieces) > 1 else None)
 
 
-def _extend_call(calls: list[dict[str, Any]], piece: dict[str, Any]) -> None:
-    """Put a piece to the call that it continues, or begin a new one."""
+def _extend_call(calls: list[dict[str, Any]], piece: dict[str, Any], place: int | None) -> None:
+    """Put a piece to the call that it continues, or begin a new one.
+
+    `place`: among several pieces that came at once.
+    """
     index, id = piece.get("index"), piece.get("id")
     found = [call for call in calls if call["index"] == index and index is not None]
     if index is None:
         found = [call for call in calls if id and call["id"] == id]
-        found = found or (calls[-1:] if not id and not inner(piece, "function").get("name") else [])
+        if not found and not id and not inner(piece, "function").get("name"):
+            found = calls[-1:] if place is None else calls[place : place + 1]
     call = found[-1] if found else None
     if call is None or (id and call["id"] and id != call["id"] and _name(piece)):
         calls.append({"index": index, "id": id, "type": piece.get("type"), **_empty()})
@@ -106,8 +118,11 @@ def _extend_call(calls: list[dict[str, Any]], piece: dict[str, Any]) -> None:
     call["id"] = call["id"] or id
     call["type"] = call["type"] or piece.get("type")
     for kind, field in (("function", "arguments"), ("custom", "input")):
-        for name in ("name", field):
-            call[kind][name] += string(inner(piece, kind).get(name))
+        if inner(piece, kind).get("name") != call[kind]["name"]:  # some repeat it in each piece
+            call[kind]["name"] += string(inner(piece, kind).get("name"))
+        arguments = inner(piece, kind).get(field)
+        written = json.dumps(arguments) if isinstance(arguments, dict) else string(arguments)
+        call[kind][field] += written
     if piece.get("extra_content"):
         call["extra_content"] = piece["extra_content"]
 
@@ -127,7 +142,8 @@ def _reading(
     contents = message.get("texts", [message.get("content"), _spoken(message)])
     calls = _calls(message)
     details = message.get("details") or objects(message.get("reasoning_details"))
-    usage, outputs_also = _usage(inner(body, "usage") or inner(body, "x_groq", "usage"))
+    told = inner(body, "usage") or inner(body, "x_groq", "usage") or inner(body, "choice_usage")
+    usage, outputs_also = _usage(told)
     stop = _stop(reason, declined=bool(string(message.get("refusal"))))
     return Reading(
         id=body.get("id"),

@@ -37,8 +37,9 @@ def read(data: bytes, is_sse: bool) -> Reading:
 
 
 def of_body(body: dict[str, Any]) -> Reading:
-    """A whole response."""
-    return _reading(body, objects(body.get("output")), is_complete=True)
+    """A whole response, which is none while the service works on it in the background."""
+    is_complete = body.get("status") not in ("queued", "in_progress")
+    return _reading(body, objects(body.get("output")), is_complete=is_complete)
 
 
 def _stream(events: list[dict[str, Any]]) -> Reading:
@@ -52,9 +53,9 @@ def _stream(events: list[dict[str, Any]]) -> Reading:
         kind = string(event.get("type"))
         response = inner(event, "response") or response
         if kind in ("response.output_item.added", "response.output_item.done"):
-            items[event.get("output_index")] = dict(inner(event, "item"))
+            _put(items, event)
         elif kind.endswith(".delta"):
-            _extend(items.setdefault(event.get("output_index"), {}), kind, event)
+            _extend(items.setdefault(_index(items, event), {}), kind, event)
         elif kind in ENDS:
             is_complete = kind != "response.failed"
         if kind in ("error", "response.failed"):
@@ -63,6 +64,19 @@ def _stream(events: list[dict[str, Any]]) -> Reading:
     reading = _reading(response, output or _in_order(items), is_complete=is_complete)
     # There may be two, which say different things: an `error`, and the end that it led to.
     return reading._replace(error=errors or None, is_complete=is_complete and not errors)
+
+
+def _put(items: dict[Any, dict[str, Any]], event: dict[str, Any]) -> None:
+    """An item, begun or done. Some servers do not say again what its pieces said."""
+    so_far, item = items.get(event.get("output_index"), {}), inner(event, "item")
+    said = {name: value for name, value in item.items() if value or not so_far.get(name)}
+    items[event.get("output_index")] = so_far | said
+
+
+def _index(items: dict[Any, dict[str, Any]], event: dict[str, Any]) -> Any:
+    """Which item a piece belongs to; some servers tell it by the item's id alone."""
+    found = (at for at, item in items.items() if item.get("id") == event.get("item_id"))
+    return event.get("output_index", next(found, None))
 
 
 def _in_order(items: dict[Any, dict[str, Any]]) -> list[dict[str, Any]]:
