@@ -447,6 +447,64 @@ def test_ctrl_c_cancels_the_turn_and_is_raised_when_its_partial_is_kept(file_url
         script.ends()
 
 
+ANYWHERE = (
+    SAY
+    + """
+import itertools, sys
+from holdfast import sync
+from holdfast.testing import FakeProvider
+
+def interrupted(what, at):
+    "Do it, with a Ctrl-C at this step of Python's own; whether there were so many."
+    steps, met = itertools.count(1), []
+
+    def trace(frame, event, _):
+        frame.f_trace_opcodes = True
+        if event in ("line", "opcode") and next(steps) == at:
+            met.append(at)
+            raise KeyboardInterrupt
+        return trace
+
+    sys.unraisablehook = lambda _: None  # where nothing can be raised, it is lost
+    sys.settrace(trace)
+    try:
+        what()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+    return bool(met)
+
+model = FakeProvider(*["one two"] * 1000, pause_s=0.001)
+with sync.open(sys.argv[1], model=model) as sessions:
+    def turn():
+        if sys.argv[2] == "send":
+            session.send("Go.")
+        else:
+            for _ in session.stream("Go."):
+                pass
+
+    for at in itertools.count(1, int(sys.argv[3])):
+        session = sessions.get_or_create(f"cli:{at}")
+        was_met = interrupted(turn, at)
+        session.refresh()
+        if session.draft is not None and session.draft.is_running:
+            say(f"step {at}: it still runs")
+        if not was_met:
+            break
+    say(at > 200)
+    say(session.messages[-1].text.split()[-1])
+"""
+)
+
+
+@pytest.mark.parametrize(("how", "every"), [("send", 2), ("stream", 13)])
+def test_ctrl_c_at_any_step_leaves_no_turn_running_and_nothing_locked(how, every):
+    """Also between two steps of Python's own: nobody waits for ever, and nothing goes on unseen."""
+    with Script(ANYWHERE, "memory:", how, every) as script:
+        assert script.ends() == ["True", "two"]
+
+
 WAITING = (
     SAY
     + """
