@@ -397,6 +397,23 @@ def test_a_tool_that_is_a_plain_function_may_use_it(opened):
     assert found[0][0].text == "Ask."
 
 
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+def test_who_leaves_in_a_callback_leaves_one_call_and_ends_nothing_for_others(opened, error):
+    """It is raised where the turn was asked for, as it would be if nothing ran in a thread."""
+
+    def leave(_):
+        raise error
+
+    sessions = opened("One.", "Two.", "Three.")
+    session, other = sessions.get_or_create("cli:direct"), sessions.get_or_create("cli:other")
+
+    with pytest.raises(error):
+        session.send("Go.", on_event=leave)
+
+    assert str(other.send("Hi.")) == "One."
+    assert str(session.send("Again.", wait=0)) == "Two."
+
+
 # Ctrl-C, forks, the end
 
 INTERRUPTED = (

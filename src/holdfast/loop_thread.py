@@ -26,6 +26,7 @@ class LoopThread:
         self._pid = os.getpid()
         self._works: set[_Work[Any]] = set()  # the loop itself holds no task
         self._is_up = threading.Event()
+        self._is_ending = False
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
         self._is_up.wait()
@@ -34,7 +35,10 @@ class LoopThread:
         with asyncio.Runner() as runner:  # at the end it cancels what is left, and waits for it
             self._loop = runner.get_loop()
             self._is_up.set()
-            self._loop.run_forever()
+            while not self._is_ending:
+                # Of one task: whoever waits for it is told, and nobody else's work ends with it.
+                with suppress(SystemExit, KeyboardInterrupt):
+                    self._loop.run_forever()
         for work in list(self._works):  # begun by other threads while it ended
             work.give_up()
 
@@ -111,6 +115,7 @@ class LoopThread:
         """End the loop and its thread; what still runs is cancelled. Twice is fine."""
         if self.is_closed or self.is_inherited:
             return
+        self._is_ending = True
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
