@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Message
 from holdfast.consolidation.places import Places
-from holdfast.errors import StoreError
+from holdfast.errors import InvalidRequest, StoreError
 from holdfast.retention import Retention
 from holdfast.testing import FakeProvider
 from memories import KEY, Keeper, entries, facts, fast_folder, later, named, remembering, saves
@@ -273,6 +273,29 @@ async def test_what_was_erased_while_the_model_read_it_is_not_kept(tmp_path):
         assert len(keeper.requests) == 2
         assert facts(memory, session) == ["- fact m1", "- fact m2"]
         assert b"m0" not in everything(tmp_path)
+
+
+@pytest.mark.parametrize("how", ["message", "clear", "delete", "erase"])
+@asynchronous
+async def test_a_model_that_fails_on_what_was_removed_meanwhile_leaves_no_note_of_it(how, tmp_path):
+    """Its error may repeat what it was asked; the name of the session is told to nobody either."""
+    opened = []
+
+    async def meanwhile(_):
+        sessions = opened[0]
+        session = await sessions.get(KEY)
+        if how in ("delete", "erase"):
+            await getattr(sessions, how)(KEY)
+        else:
+            await (session.clear() if how == "clear" else session.erase(1))
+        return InvalidRequest("cannot read m0")
+
+    async with remembering("memory:", tmp_path, meanwhile) as (sessions, memory, _):
+        opened.append(sessions)
+        with pytest.raises(InvalidRequest):
+            await kept(sessions, memory, KEY, 0, 3)
+
+        assert b"m0" not in everything(tmp_path) and KEY.encode() not in everything(tmp_path)
 
 
 @asynchronous
