@@ -320,6 +320,24 @@ async def test_what_was_read_of_a_memory_and_erased_meanwhile_is_not_kept(tmp_pa
 
 
 @asynchronous
+async def test_nothing_is_shown_to_a_session_that_was_erased_meanwhile(tmp_path, caplog):
+    """A fold brings in what memory holds just when somebody else erases the session."""
+    async with remembering("memory:", tmp_path, options=WORKSPACE) as (sessions, memory, _):
+        await kept(sessions, memory, "web:ada", 0, 2)
+        record = (await sessions.peek("web:ada")).record
+        session = await kept(sessions, memory, KEY, 10, 2)
+        gone = (await sessions.peek(KEY)).record
+        await sessions.erase(KEY)
+
+        assert await memory.showing.show(gone, "before") == "before"
+        assert "m0" in await memory.showing.show(record, "before")
+        await sessions.get_or_create(KEY)
+        assert await memory.showing.show(gone, "before") == "before"
+        assert session.id.encode() not in everything(tmp_path)
+        assert KEY.encode() not in everything(tmp_path)
+
+
+@asynchronous
 async def test_a_child_that_is_discarded_leaves_nothing_in_a_memory(tmp_path):
     """Deleted with all that was said in it; what others have said stays."""
     async with remembering("memory:", tmp_path, options=WORKSPACE) as (sessions, memory, _):

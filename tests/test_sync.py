@@ -19,6 +19,8 @@ from holdfast.errors import Busy, Cancelled, InvalidInput, SessionNotFound
 from holdfast.events import Outcome, TextDelta
 from holdfast.loop_thread import LoopThread
 from holdfast.manager import SessionManager
+from holdfast.memory import Memory
+from holdfast.peek import Peek
 from holdfast.providers.base import Provider
 from holdfast.retention import Retention
 from holdfast.session import Subagent
@@ -31,7 +33,7 @@ from holdfast.testing.fake_provider import calls
 from processes import SAY, Script
 
 CANCEL_S = 1.0
-KINDS = [SessionManager, Session, Subagent, Child, Stream, Store, Tenant, Provider]
+KINDS = [SessionManager, Session, Subagent, Child, Stream, Peek, Memory, Store, Tenant, Provider]
 KIND_NAMES = [kind.__name__ for kind in KINDS]
 
 
