@@ -1,5 +1,6 @@
 """Nanobot's lifecycle over a store of ours: its manager's names, its /new, its store object."""
 
+import asyncio
 import gc
 import json
 import logging
@@ -274,6 +275,55 @@ def test_what_is_no_json_is_refused_whole(sessions):
 # The manager
 
 
+def once_failing(monkeypatch, tenant, name):
+    """Once, this is done, and whoever asked for it is told that it cannot be."""
+    really = getattr(tenant, name)
+
+    async def done(*given, **how):
+        monkeypatch.setattr(tenant, name, really)
+        await really(*given, **how)
+        raise StoreUnavailable("the store", "it is gone")
+
+    monkeypatch.setattr(tenant, name, done)
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+@pytest.mark.parametrize("name", ["append", "update"])
+def test_a_save_that_fails_behind_the_append_says_nothing_twice(
+    sessions, opened, url, monkeypatch, name, is_new
+):
+    """S4-30: what is stored by then is known, or found out at the next save."""
+    session = sessions.get_or_create(KEY) if is_new else talk(sessions, ("a", "b"))
+    session.metadata["title"] = "whales"
+    once_failing(monkeypatch, sessions._store._tenant, name)
+    session.add_message("user", "c")
+    with pytest.raises(StoreUnavailable):
+        sessions.save(session)
+
+    session.add_message("assistant", "d")
+    sessions.save(session)
+
+    again = opened(nanobot.SessionManager, url=url).get_or_create(KEY)
+    assert texts(again) == texts(session) == [*([] if is_new else ["a", "b"]), "c", "d"]
+    assert again.metadata == {"title": "whales"}
+    assert branches(sessions)[0] == ["main"]
+
+
+def test_metadata_that_is_no_json_is_refused_before_anything_is_stored(sessions):
+    """All of what was added, or none."""
+    session = talk(sessions, ("a", "b"))
+    session.add_message("user", "c")
+    session.metadata["when"] = object()
+
+    with pytest.raises(InvalidInput, match=r"metadata\.when"):
+        sessions.save(session)
+
+    assert stored(sessions) == ["a", "b"]
+    del session.metadata["when"]
+    sessions.save(session)
+    assert stored(sessions) == ["a", "b", "c"]
+
+
 def test_one_object_for_each_key(sessions):
     """S4-28: a session that is here is given as it is; one that is not is loaded, or empty."""
     session = sessions.get_or_create(KEY)
@@ -338,6 +388,45 @@ def test_a_session_that_cannot_be_stored_keeps_nobody_from_theirs(
     sessions.get_or_create("cli:fine")
 
     assert "'cli:gone'" in caplog.text and "'cli:bad'" in caplog.text
+
+
+def test_one_that_is_used_just_now_is_not_let_go_of_and_waited_for(sessions, monkeypatch):
+    """S4-50: it goes when somebody else is asked for after it."""
+    monkeypatch.setattr(nanobot, "CACHED_MAX", 1)
+    talk(sessions, ("a", "b"), key="cli:used")
+    taken, go = threading.Event(), threading.Event()
+
+    def use():
+        with sessions._locks.of("cli:used"):
+            taken.set()
+            go.wait(30)
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    assert taken.wait(30)
+    sessions.get_or_create("cli:next")
+    held = list(sessions._held)
+    go.set()
+    thread.join()
+    sessions.get_or_create("cli:last")
+
+    assert held == ["cli:used", "cli:next"]
+    assert list(sessions._held) == ["cli:last"]
+
+
+def test_at_a_shutdown_everything_that_is_held_is_saved(sessions, opened, url, caplog):
+    """S4-50: `flush_all`, as nanobot calls it; one that cannot be saved keeps no other from it."""
+    talk(sessions, ("a", "b")).add_message("user", "c")
+    sessions.get_or_create("cli:bad").add_message("user", "d", when=object())
+    sessions.get_or_create("cli:new").add_message("user", "e")
+    sessions.get_or_create("cli:empty")
+
+    assert sessions.flush_all() == 2
+
+    again = opened(nanobot.SessionManager, url=url)
+    assert texts(again.get_or_create(KEY)) == ["a", "b", "c"]
+    assert sorted(each["key"] for each in again.list_sessions()) == ["cli:new", KEY]
+    assert "'cli:bad'" in caplog.text
 
 
 def test_a_list_has_the_newest_first(sessions):
@@ -408,6 +497,37 @@ def test_new_that_fails_keeps_everything(opened, url, tmp_path):
     assert sessions.get_or_create(KEY) is session
     assert texts(session) == stored(sessions) == ["a", "b"]
     assert sessions.get_memory_context(KEY) == ""
+
+
+def test_new_holds_up_nobody_else_while_its_model_works(opened, url, tmp_path):
+    """Whoever has another session goes on; who asks for this one waits."""
+    asked, go = threading.Event(), threading.Event()
+
+    async def slow(request):
+        asked.set()
+        assert await asyncio.to_thread(go.wait, 30)
+        return keeper.answer(request.messages[0].text)
+
+    sessions, keeper = remembering(opened, url, tmp_path, slow)
+    talk(sessions, ("a", "b"))
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.append(sessions.new(KEY))),
+        threading.Thread(target=lambda: found.append(sessions.get_or_create(KEY).messages)),
+    ]
+    threads[0].start()
+    assert asked.wait(30)
+    threads[1].start()
+
+    other = talk(sessions, ("c", "d"), key="cli:other")
+    assert sessions.fork_session_before_user_index("cli:other", "cli:fork", 1) is not None
+    assert sessions.delete_session("cli:fork")
+    assert texts(other) == ["c", "d"] and found == []
+    go.set()
+    for each in threads:
+        each.join(30)
+
+    assert found == ["New session started.", []]
 
 
 def test_what_is_saved_is_summarised_in_the_background(opened, url, tmp_path):

@@ -20,10 +20,12 @@ from holdfast.errors import (
     StoreUnavailable,
 )
 from holdfast.live import Cache, Live
+from holdfast.memory import Memory
 from holdfast.retention import Retention
 from holdfast.stores import open_store
 from holdfast.sweeping import sweep
 from holdfast.testing import FakeProvider
+from holdfast.testing.fake_provider import Halt
 from holdfast.window.budget import Budget
 from sessions_for_tests import asynchronous, until
 
@@ -687,3 +689,30 @@ async def test_close_waits_for_what_is_asked_while_it_waits(url):
         await asyncio.sleep(0.005)
 
     assert [(await turn).text for turn in turns] == ["one two three", "four", "five"]
+
+
+@asynchronous
+async def test_who_waits_no_longer_for_a_close_ends_what_runs_which_keeps_what_it_has(
+    file_url, tmp_path
+):
+    """The turn that runs, those in line behind it, and a consolidation; then all is closed."""
+    never = asyncio.Event()
+    keeper = FakeProvider(Halt("x", never), Halt("y", never))
+    memory = Memory(tmp_path, keeper, window=1)
+    model = FakeProvider(Halt("one two three", never))
+    sessions = await holdfast.open(file_url, model=model, memory=memory)
+    session = await sessions.get_or_create("a")
+    await (await sessions.get_or_create("b")).append(Message.user("Summarise."))
+    turns = [asyncio.ensure_future(session.send(text)) for text in ("1", "2")]
+    await until(lambda: model.requests and keeper.requests)
+
+    closing = asyncio.ensure_future(sessions.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+
+    assert [(await turn).outcome for turn in turns] == ["cancelled", "cancelled"]
+    async with holdfast.open(file_url, memory=memory) as again:  # nobody else has it any more
+        kept = (await again.get("a")).messages
+        assert [each.text for each in kept] == ["1", "one"] and kept[-1].stop == "cancelled"

@@ -134,6 +134,38 @@ def test_memory_that_did_not_change_is_not_touched_by_erasing_its_entry(tmp_path
     assert files.past() == "entry 0\n\nentry 2\n\n"
 
 
+def test_an_entry_whose_words_another_one_ends_with_is_the_one_that_goes(tmp_path):
+    """And of two that say the same, one goes."""
+    files = Files(tmp_path, 10)
+    for number, entry in enumerate(["They said hello", "Rain", "hello", "hello"]):
+        files.decide(made(number)._replace(entry=entry))
+    files.forget("s", [4])
+    assert files.past() == "They said hello\n\nRain\n\nhello\n\n"
+    files.forget("s", [6])
+
+    assert files.past() == "They said hello\n\nRain\n\n"
+
+
+def test_what_was_remembered_without_an_entry_is_forgotten_too(tmp_path):
+    """Redaction may leave nothing of an entry; MEMORY.md was still made of the messages."""
+    files = Files(tmp_path, 10)
+    files.decide(made(0))
+    files.decide(made(1)._replace(entry=""))
+    assert files.past() == "entry 0\n\n" and files.seen().memory == "- fact 0\n- fact 1\n"
+    files.forget("s", [3])
+
+    assert files.past() == "entry 0\n\n" and files.seen().memory == "- fact 0\n"
+
+
+def test_what_a_failure_said_goes_with_the_message_that_it_may_repeat(tmp_path):
+    """How often it has failed stays."""
+    files = Files(tmp_path, 10)
+    files.note("s", Owner(tenant="", key="cli:direct", failures=2, why="cannot read 'fact 0'"))
+    files.forget("s", [3])
+
+    assert files.settled().owners["s"] == Owner(tenant="", key="cli:direct", failures=2)
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"v":1,"number":"x"}', "\\x00", '{"v":"1"}'])
 def test_a_state_that_cannot_be_read_is_told_with_its_place(text, tmp_path):
     """Nothing is guessed: what it decided is not known."""

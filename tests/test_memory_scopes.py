@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Message
 from holdfast.consolidation.places import Places
-from holdfast.errors import StoreError
+from holdfast.errors import InvalidRequest, StoreError
 from holdfast.retention import Retention
 from holdfast.testing import FakeProvider
 from memories import KEY, Keeper, entries, facts, fast_folder, later, named, remembering, saves
@@ -275,6 +275,29 @@ async def test_what_was_erased_while_the_model_read_it_is_not_kept(tmp_path):
         assert b"m0" not in everything(tmp_path)
 
 
+@pytest.mark.parametrize("how", ["message", "clear", "delete", "erase"])
+@asynchronous
+async def test_a_model_that_fails_on_what_was_removed_meanwhile_leaves_no_note_of_it(how, tmp_path):
+    """Its error may repeat what it was asked; the name of the session is told to nobody either."""
+    opened = []
+
+    async def meanwhile(_):
+        sessions = opened[0]
+        session = await sessions.get(KEY)
+        if how in ("delete", "erase"):
+            await getattr(sessions, how)(KEY)
+        else:
+            await (session.clear() if how == "clear" else session.erase(1))
+        return InvalidRequest("cannot read m0")
+
+    async with remembering("memory:", tmp_path, meanwhile) as (sessions, memory, _):
+        opened.append(sessions)
+        with pytest.raises(InvalidRequest):
+            await kept(sessions, memory, KEY, 0, 3)
+
+        assert b"m0" not in everything(tmp_path) and KEY.encode() not in everything(tmp_path)
+
+
 @asynchronous
 async def test_what_was_read_of_a_memory_and_erased_meanwhile_is_not_kept(tmp_path):
     """Another session's model may repeat it in its entry, also where it changes no memory."""
@@ -294,6 +317,24 @@ async def test_what_was_read_of_a_memory_and_erased_meanwhile_is_not_kept(tmp_pa
 
         assert entries(memory, bob) == ["[2026-02-01 12:00] m10 m11"]
         assert b"m0" not in everything(tmp_path)
+
+
+@asynchronous
+async def test_nothing_is_shown_to_a_session_that_was_erased_meanwhile(tmp_path, caplog):
+    """A fold brings in what memory holds just when somebody else erases the session."""
+    async with remembering("memory:", tmp_path, options=WORKSPACE) as (sessions, memory, _):
+        await kept(sessions, memory, "web:ada", 0, 2)
+        record = (await sessions.peek("web:ada")).record
+        session = await kept(sessions, memory, KEY, 10, 2)
+        gone = (await sessions.peek(KEY)).record
+        await sessions.erase(KEY)
+
+        assert await memory.showing.show(gone, "before") == "before"
+        assert "m0" in await memory.showing.show(record, "before")
+        await sessions.get_or_create(KEY)
+        assert await memory.showing.show(gone, "before") == "before"
+        assert session.id.encode() not in everything(tmp_path)
+        assert KEY.encode() not in everything(tmp_path)
 
 
 @asynchronous

@@ -19,6 +19,8 @@ from holdfast.errors import Busy, Cancelled, InvalidInput, SessionNotFound
 from holdfast.events import Outcome, TextDelta
 from holdfast.loop_thread import LoopThread
 from holdfast.manager import SessionManager
+from holdfast.memory import Memory
+from holdfast.peek import Peek
 from holdfast.providers.base import Provider
 from holdfast.retention import Retention
 from holdfast.session import Subagent
@@ -31,7 +33,7 @@ from holdfast.testing.fake_provider import calls
 from processes import SAY, Script
 
 CANCEL_S = 1.0
-KINDS = [SessionManager, Session, Subagent, Child, Stream, Store, Tenant, Provider]
+KINDS = [SessionManager, Session, Subagent, Child, Stream, Peek, Memory, Store, Tenant, Provider]
 KIND_NAMES = [kind.__name__ for kind in KINDS]
 
 
@@ -397,6 +399,23 @@ def test_a_tool_that_is_a_plain_function_may_use_it(opened):
     assert found[0][0].text == "Ask."
 
 
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+def test_who_leaves_in_a_callback_leaves_one_call_and_ends_nothing_for_others(opened, error):
+    """It is raised where the turn was asked for, as it would be if nothing ran in a thread."""
+
+    def leave(_):
+        raise error
+
+    sessions = opened("One.", "Two.", "Three.")
+    session, other = sessions.get_or_create("cli:direct"), sessions.get_or_create("cli:other")
+
+    with pytest.raises(error):
+        session.send("Go.", on_event=leave)
+
+    assert str(other.send("Hi.")) == "One."
+    assert str(session.send("Again.", wait=0)) == "Two."
+
+
 # Ctrl-C, forks, the end
 
 INTERRUPTED = (
@@ -445,6 +464,64 @@ def test_ctrl_c_cancels_the_turn_and_is_raised_when_its_partial_is_kept(file_url
         assert time.monotonic() - start < CANCEL_S
         assert script.hears() == "True" and script.hears() == "Next."
         script.ends()
+
+
+ANYWHERE = (
+    SAY
+    + """
+import itertools, sys
+from holdfast import sync
+from holdfast.testing import FakeProvider
+
+def interrupted(what, at):
+    "Do it, with a Ctrl-C at this step of Python's own; whether there were so many."
+    steps, met = itertools.count(1), []
+
+    def trace(frame, event, _):
+        frame.f_trace_opcodes = True
+        if event in ("line", "opcode") and next(steps) == at:
+            met.append(at)
+            raise KeyboardInterrupt
+        return trace
+
+    sys.unraisablehook = lambda _: None  # where nothing can be raised, it is lost
+    sys.settrace(trace)
+    try:
+        what()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+    return bool(met)
+
+model = FakeProvider(*["one two"] * 1000, pause_s=0.001)
+with sync.open(sys.argv[1], model=model) as sessions:
+    def turn():
+        if sys.argv[2] == "send":
+            session.send("Go.")
+        else:
+            for _ in session.stream("Go."):
+                pass
+
+    for at in itertools.count(1, int(sys.argv[3])):
+        session = sessions.get_or_create(f"cli:{at}")
+        was_met = interrupted(turn, at)
+        session.refresh()
+        if session.draft is not None and session.draft.is_running:
+            say(f"step {at}: it still runs")
+        if not was_met:
+            break
+    say(at > 200)
+    say(session.messages[-1].text.split()[-1])
+"""
+)
+
+
+@pytest.mark.parametrize(("how", "every"), [("send", 2), ("stream", 13)])
+def test_ctrl_c_at_any_step_leaves_no_turn_running_and_nothing_locked(how, every):
+    """Also between two steps of Python's own: nobody waits for ever, and nothing goes on unseen."""
+    with Script(ANYWHERE, "memory:", how, every) as script:
+        assert script.ends() == ["True", "two"]
 
 
 WAITING = (

@@ -7,12 +7,11 @@ What runs there sees the context variables of the thread that asked for it.
 """
 
 import asyncio
-import concurrent.futures
 import os
 import threading
-from collections.abc import Coroutine
-from concurrent.futures import Future
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
 
 from holdfast.errors import Cancelled, InvalidInput
 
@@ -27,6 +26,7 @@ class LoopThread:
         self._pid = os.getpid()
         self._works: set[_Work[Any]] = set()  # the loop itself holds no task
         self._is_up = threading.Event()
+        self._is_ending = False
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
         self._is_up.wait()
@@ -35,7 +35,10 @@ class LoopThread:
         with asyncio.Runner() as runner:  # at the end it cancels what is left, and waits for it
             self._loop = runner.get_loop()
             self._is_up.set()
-            self._loop.run_forever()
+            while not self._is_ending:
+                # Of one task: whoever waits for it is told, and nobody else's work ends with it.
+                with suppress(SystemExit, KeyboardInterrupt):
+                    self._loop.run_forever()
         for work in list(self._works):  # begun by other threads while it ended
             work.give_up()
 
@@ -66,35 +69,35 @@ class LoopThread:
                 "or from another thread, as a tool that is a plain function does",
             )
 
-    def start(self, coroutine: Coroutine[Any, Any, _Result]) -> "Future[_Result]":
-        """Begin something; whoever waits for the future has what it gives or raises."""
-        try:
-            self.check()
-        except InvalidInput:
-            coroutine.close()  # Python warns of one that nobody awaits
+    def run(
+        self,
+        coroutine: Coroutine[Any, Any, _Result],
+        *,
+        meanwhile: Callable[[], object] | None = None,
+        at_end: Callable[[], object] | None = None,
+    ) -> _Result:
+        """Do something, and wait for it. A Ctrl-C cancels it, and is raised when it has ended.
+
+        meanwhile  is called here while it runs, and what that raises cancels it too
+        at_end     is called in the loop when it has ended, however it has
+        """
+        work = _Work(self, coroutine, at_end)
+        try:  # a Ctrl-C may come between any two steps
+            self._start(work)
+            if meanwhile is not None:
+                meanwhile()
+            return work.result()
+        except BaseException:
+            work.leave()
             raise
-        work = _Work(self._loop, coroutine)
+
+    def _start(self, work: "_Work[Any]") -> None:
+        self.check()
         self._works.add(work)
-        work.add_done_callback(self._works.discard)
         try:
             self._loop.call_soon_threadsafe(work.begin)
         except RuntimeError:  # closed by another thread just now
-            coroutine.close()
-            self._works.discard(work)
             raise InvalidInput(self.name, "is closed") from None
-        return work
-
-    def run(self, coroutine: Coroutine[Any, Any, _Result]) -> _Result:
-        """Do something, and wait for it. A Ctrl-C cancels it, and is raised when it has ended."""
-        work = self.start(coroutine)
-        try:
-            return work.result()
-        except concurrent.futures.CancelledError:
-            raise Cancelled(f"{self.name} was closed") from None
-        except BaseException:
-            if work.cancel():
-                concurrent.futures.wait([work])
-            raise
 
     def finish(self, coroutine: Coroutine[Any, Any, object]) -> None:
         """The same for what tidies up, from wherever garbage is collected: where nobody can wait,
@@ -102,9 +105,8 @@ class LoopThread:
         if self.is_closed or self.is_inherited:
             coroutine.close()
         elif self.is_here:
-            work = _Work(self._loop, coroutine)
+            work = _Work(self, coroutine)
             self._works.add(work)
-            work.add_done_callback(self._works.discard)
             work.begin()
         else:
             self.run(coroutine)
@@ -113,54 +115,82 @@ class LoopThread:
         """End the loop and its thread; what still runs is cancelled. Twice is fine."""
         if self.is_closed or self.is_inherited:
             return
+        self._is_ending = True
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
 
-class _Work(Future[_Result]):
-    """Something that runs on a loop. It is done when it has ended, also after `cancel`."""
+class _Work(Generic[_Result]):
+    """Something that runs on a loop, for the one thread that waits for it.
+
+    It waits at a bare lock, which is taken in one step: a Ctrl-C inside of anything that is written
+    in Python, as a Future's condition is, could leave that locked, and the loop would wait for it.
+    """
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, _Result]
+        self,
+        thread: LoopThread,
+        coroutine: Coroutine[Any, Any, _Result],
+        at_end: Callable[[], object] | None = None,
     ) -> None:
-        super().__init__()
-        self._loop = loop
+        self._thread = thread
         self._coroutine = coroutine
+        self._at_end = at_end
         self._task: asyncio.Task[_Result] | None = None
+        self._is_over = False
+        self._end = threading.Lock()
+        self._end.acquire()  # until it is over
 
     def begin(self) -> None:
         """In the loop."""
-        self._task = self._loop.create_task(self._coroutine)
-        self._task.add_done_callback(self._end)
+        self._task = self._thread._loop.create_task(self._coroutine)
+        self._task.add_done_callback(self._ended)
 
-    def cancel(self) -> bool:
-        """Ask it to end, from any thread; False if it has ended."""
-        if self.done():
-            return False
-        try:
-            self._loop.call_soon_threadsafe(self._cancel_task)
-        except RuntimeError:  # the loop is closed, and everything on it has ended
-            return False
-        return True
+    def result(self) -> _Result:
+        """What it gives or raises, when it has ended."""
+        self._wait()
+        if self._task is None or not self._task.done() or self._task.cancelled():
+            raise Cancelled(f"{self._thread.name} was closed")
+        return self._task.result()
+
+    def leave(self) -> None:
+        """Ask it to end, and wait until it has."""
+        if self._is_over:
+            return
+        if not self._thread.is_inherited and not self._thread.is_here:
+            try:
+                self._thread._loop.call_soon_threadsafe(self._cancel)
+            except RuntimeError:  # the loop is closed, and whatever was on it has ended
+                pass
+            else:
+                self._wait()
+        self.give_up()
 
     def give_up(self) -> None:
-        """The loop is closed, and will never come to it."""
-        if self.done():
+        """Nobody will come to it, if nobody has."""
+        if self._is_over:
             return
         if self._task is None:
             self._coroutine.close()
-        super().cancel()
-        self.set_running_or_notify_cancel()
+        self._ended()
 
-    def _cancel_task(self) -> None:
+    def _wait(self) -> None:
+        if not self._is_over:
+            self._end.acquire()
+
+    def _cancel(self) -> None:
+        """In the loop, where it was begun before, or never will be."""
         if self._task is not None:
             self._task.cancel()
-
-    def _end(self, task: "asyncio.Task[_Result]") -> None:
-        if task.cancelled():
-            super().cancel()
-            self.set_running_or_notify_cancel()
-        elif (error := task.exception()) is not None:
-            self.set_exception(error)
         else:
-            self.set_result(task.result())
+            self.give_up()
+
+    def _ended(self, task: "asyncio.Task[_Result] | None" = None) -> None:
+        if task is not None and not task.cancelled():
+            task.exception()  # it is seen, though nobody may be left to be told
+        self._is_over = True
+        self._thread._works.discard(self)
+        if self._at_end is not None:
+            self._at_end()
+        with suppress(RuntimeError):  # whoever waited and a loop that ends may both come to this
+            self._end.release()

@@ -325,10 +325,13 @@ class SessionManager:
         return restored
 
     async def close(self) -> None:
-        """Finish what was asked for: turns that run, models that were opened here, the store."""
+        """Finish what was asked for: turns that run, models that were opened here, the store.
+
+        Cancelled, it ends the turns instead, which keep what they have. Cancelled once more, it
+        leaves them as a crash would.
+        """
         try:
-            await self._sweeping.stop()
-            await self._workshop.close()
+            await self._workshop.close(self._sweeping.stop)
         finally:  # a model that cannot be closed keeps no store open
             self._live.clear()
             await self._store.close()

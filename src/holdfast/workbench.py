@@ -201,7 +201,9 @@ class Workbench:
         """A turn, in a task of its own. One that is gone on with has a choice already."""
         self.workshop.check_loop()
         waiting = Waiting(self.tenant, self.record.id, self.workshop.owner, order.wait_s)
-        return self.workshop.start(self._run(order, waiting, choice, cancel, *observers))
+        task = self.workshop.start(self._run(order, waiting, choice, cancel, *observers))
+        self.workshop.ends_by(task, cancel)
+        return task
 
     async def _run(
         self,

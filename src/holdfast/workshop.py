@@ -6,7 +6,9 @@ import socket
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any, TypedDict, TypeVar
+from weakref import WeakKeyDictionary
 
+from holdfast.cancel import CancelToken
 from holdfast.consolidation.desk import Desk
 from holdfast.errors import InvalidInput
 from holdfast.frozen import EMPTY, freeze
@@ -69,6 +71,7 @@ class Workshop:
         self._opened: list[Provider] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._cancels: WeakKeyDictionary[asyncio.Task[Any], CancelToken] = WeakKeyDictionary()
         for provider in providers:
             self._register(provider)
         if model is not None:
@@ -127,6 +130,10 @@ class Workshop:
         task.add_done_callback(self._tasks.discard)
         return task
 
+    def ends_by(self, task: asyncio.Task[Any], cancel: CancelToken) -> None:
+        """How `close` ends it where it cannot wait; others are cancelled as tasks."""
+        self._cancels[task] = cancel
+
     def check_loop(self) -> asyncio.AbstractEventLoop:
         """The loop that runs; it has to be the one in which the manager was opened."""
         loop = asyncio.get_running_loop()
@@ -138,11 +145,36 @@ class Workshop:
             )
         return loop
 
-    async def close(self) -> None:
-        """Wait for the turns that run, then close the models that were opened here."""
+    async def close(self, first: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Do this, wait for the turns that run, then close the models that were opened here.
+
+        Cancelled, it ends the turns, which keep what they have, and waits for that.
+        """
+        try:
+            if first is not None:
+                await first()
+            while self._tasks:
+                await asyncio.wait(list(self._tasks))
+        except asyncio.CancelledError:
+            await self._end_tasks()
+            raise
+        finally:
+            self.leave_memory()
+            await self._close_models()
+
+    async def _end_tasks(self) -> None:
+        """End what runs, and what that begins at its end; cancelled once more, wait no longer."""
+        told: set[asyncio.Task[Any]] = set()
         while self._tasks:
-            await asyncio.wait(list(self._tasks))
-        self.leave_memory()
+            for task in self._tasks - told:
+                told.add(task)
+                if (cancel := self._cancels.get(task)) is not None:
+                    cancel.cancel("the sessions were closed")
+                else:
+                    task.cancel()
+            await asyncio.wait(list(self._tasks), return_when=asyncio.FIRST_COMPLETED)
+
+    async def _close_models(self) -> None:
         async with AsyncExitStack() as stack:  # one that fails keeps none of the others open
             while self._opened:
                 stack.push_async_callback(self._opened.pop().close)

@@ -22,6 +22,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -30,6 +31,7 @@ from weakref import WeakValueDictionary
 from holdfast import ids
 from holdfast.adapters import nanobot_history
 from holdfast.adapters.nanobot_history import MESSAGES_MAX, REPLAYED, RESULT_CHARS
+from holdfast.adapters.nanobot_locks import KeyLocks
 from holdfast.adapters.nanobot_places import HOME, place_of
 from holdfast.adapters.nanobot_store import SessionStore, store_for_nanobot
 from holdfast.consolidation.wording import in_system
@@ -179,7 +181,8 @@ class SessionManager:
             legacy=Path(data).expanduser() / "sessions",
             **options,
         )
-        self._lock = threading.RLock()
+        self._locks = KeyLocks()
+        self._lock = threading.Lock()  # of what follows
         self._all: WeakValueDictionary[str, Session] = WeakValueDictionary()
         self._held: OrderedDict[str, Session] = OrderedDict()
 
@@ -205,7 +208,7 @@ class SessionManager:
 
     def get_or_create(self, key: str) -> Session:
         """The session of this key: the same object to everybody who asks, as long as it lives."""
-        with self._lock:
+        with self._locks.of(key):
             session = self._all.get(key)
             if session is None:
                 session = self._store.load(key) or Session(key)
@@ -214,9 +217,16 @@ class SessionManager:
 
     def save(self, session: Session, *, fsync: bool = False) -> None:
         """Store what has changed since it was loaded or saved: all of what was added, or none."""
-        with self._lock:
+        with self._locks.of(session.key):
             self._store.save(session, fsync=fsync)
             self._hold(session)
+
+    def flush_all(self) -> int:
+        """Save what is held and has anything, as nanobot does when it shuts down; how many that
+        were. One that cannot be saved is told in the log, and keeps no other from it."""
+        with self._lock:
+            held = list(self._held.values())
+        return sum(map(self._flushed, held))
 
     def invalidate(self, key: str) -> None:
         """Forget the session here: it is loaded anew when it is asked for."""
@@ -230,7 +240,7 @@ class SessionManager:
 
     def delete_session(self, key: str) -> bool:
         """Remove a session; False if there was none."""
-        with self._lock:
+        with self._locks.of(key):
             self.invalidate(key)
             return self._store.delete(key)
 
@@ -240,7 +250,7 @@ class SessionManager:
         What is in memory is stored first. With a memory, it is given everything that it has not
         summarised before anything is removed; where that fails, everything stays as it is.
         """
-        with self._lock:
+        with self._locks.of(key):  # others have their sessions while the memory's model works
             session = self.get_or_create(key)
             try:
                 self.save(session)
@@ -264,7 +274,7 @@ class SessionManager:
 
         None if there are not so many, or no such session. A target that is there is not replaced.
         """
-        with self._lock:
+        with self._locks.of(source_key):
             source = self._all.get(source_key) or self._store.load(source_key)
             if source is None or before_user_index < 0:
                 return None
@@ -272,14 +282,15 @@ class SessionManager:
             ends = [*places, len(source.messages)]
             if before_user_index >= len(ends):
                 return None
-            if self._store.read_metadata(target_key) is not None:
-                raise InvalidInput("target_key", f"{target_key!r} is taken: delete that session")
             messages = deepcopy(source.messages[: ends[before_user_index]])
             metadata = {n: v for n, v in source.metadata.items() if n not in _VOLATILE}
             done = source.last_consolidated if source.last_consolidated <= len(messages) else 0
             target = Session(
                 target_key, messages, metadata=deepcopy(metadata), last_consolidated=done
             )
+        with self._locks.of(target_key):
+            if self._store.read_metadata(target_key) is not None:
+                raise InvalidInput("target_key", f"{target_key!r} is taken: delete that session")
             self.save(target, fsync=True)
             return target
 
@@ -296,14 +307,41 @@ class SessionManager:
 
     def _hold(self, session: Session) -> None:
         """Keep those that were used last; what is let go of is stored first."""
-        self._all[session.key] = session
-        self._held[session.key] = session
-        self._held.move_to_end(session.key)
-        while len(self._held) > CACHED_MAX:
-            key, oldest = next(iter(self._held.items()))
-            if oldest.messages or oldest.metadata or self._store.knows(oldest):
-                self._store_oldest(oldest)
-            del self._held[key]
+        with self._lock:
+            self._all[session.key] = session
+            self._held[session.key] = session
+            self._held.move_to_end(session.key)
+            many = max(len(self._held) - CACHED_MAX, 0)
+            oldest = list(islice(self._held.values(), many))
+        for each in oldest:
+            self._let_go(each)
+
+    def _let_go(self, session: Session) -> None:
+        lock = self._locks.of(session.key)
+        if not lock.acquire(blocking=False):
+            return  # it is used just now, and goes another time
+        try:
+            if self._has_anything(session):
+                self._store_oldest(session)
+            with self._lock:
+                if self._held.get(session.key) is session:
+                    del self._held[session.key]
+        finally:
+            lock.release()
+
+    def _has_anything(self, session: Session) -> bool:
+        return bool(session.messages or session.metadata) or self._store.knows(session)
+
+    def _flushed(self, session: Session) -> bool:
+        if not self._has_anything(session):
+            return False
+        try:
+            with self._locks.of(session.key):
+                self._store.save(session)
+        except HoldfastError as error:
+            _log.warning("%r could not be saved: %s", session.key, error)
+            return False
+        return True
 
     def _store_oldest(self, session: Session) -> None:
         """What nobody can store any more must not keep others from their sessions."""

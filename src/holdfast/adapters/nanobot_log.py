@@ -14,7 +14,7 @@ A list that was never seen is compared with what is stored.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from holdfast import branching
@@ -99,11 +99,19 @@ async def load(tenant: Tenant, key: str) -> Loaded | None:
     return Loaded(record, messages, seen)
 
 
-async def save(tenant: Tenant, wanted: Wanted, seen: Seen | None) -> Seen:
-    """Store what has changed since `seen`; `Seen()` is a session that was not there."""
-    if seen is None or not seen.id:
-        seen = await _opened(tenant, wanted.key, is_known=seen is not None)
-    lines = _lines(wanted.messages)
+async def save(
+    tenant: Tenant, wanted: Wanted, seen: Seen | None, remember: Callable[[Seen], object]
+) -> None:
+    """Store what has changed since `seen`; `Seen()` is a session that was not there.
+
+    `remember` is told what is stored as soon as it is: what fails afterwards is not said twice.
+    """
+    metadata, lines = freeze(wanted.metadata, "metadata"), _lines(wanted.messages)
+    if seen is None:
+        seen = await _opened(tenant, wanted.key, is_known=False)
+        seen = seen._replace(lines=_as_said(seen.lines, lines))
+    elif not seen.id:
+        seen = await _opened(tenant, wanted.key, is_known=True)
     same = _same(seen.lines, lines)
     if same == len(seen.lines):
         seen = await _append(tenant, wanted, lines, seen)
@@ -113,7 +121,8 @@ async def save(tenant: Tenant, wanted: Wanted, seen: Seen | None) -> Seen:
         record = await tenant.clear(seen.id)
         head = record.branch_named(record.branch).head
         seen = Seen(seen.id, record.branch, head, metadata=seen.metadata)
-    return await _describe(tenant, wanted, seen)
+    remember(seen)
+    remember(await _describe(tenant, wanted, metadata, seen))
 
 
 def _lines(messages: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
@@ -125,6 +134,21 @@ def _lines(messages: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
         except (TypeError, ValueError) as error:
             raise InvalidInput(f"messages[{place}]", f"is not JSON: {error}") from None
     return tuple(lines)
+
+
+def _as_said(stored: Sequence[str], said: Sequence[str]) -> tuple[str, ...]:
+    """What is stored, as a list says it that was never told which ids its messages have."""
+    same = [
+        theirs if ours == theirs or _without_id(ours) == json.loads(theirs) else ours
+        for ours, theirs in zip(stored, said, strict=False)
+    ]
+    return (*same, *stored[len(same) :])
+
+
+def _without_id(line: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(line)
+    found.pop("id", None)
+    return found
 
 
 def _same(old: Sequence[str], new: Sequence[str]) -> int:
@@ -230,9 +254,8 @@ def _with(
     )
 
 
-async def _describe(tenant: Tenant, wanted: Wanted, seen: Seen) -> Seen:
+async def _describe(tenant: Tenant, wanted: Wanted, metadata: FrozenDict, seen: Seen) -> Seen:
     """Store what has changed of what nanobot says of the session."""
-    metadata = freeze(wanted.metadata, "metadata")
     changed = {n: v for n, v in metadata.items() if n not in seen.metadata or seen.metadata[n] != v}
     changed |= {name: None for name in seen.metadata if name not in metadata}
     cursor = wanted.cursor if 0 <= wanted.cursor <= len(wanted.messages) else 0

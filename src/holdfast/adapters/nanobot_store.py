@@ -10,20 +10,27 @@ What a session was when it was last loaded or saved is remembered as long as the
 its identity: nanobot's sessions are compared by what is in them, and have no hash.
 """
 
-import threading
 import weakref
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import holdfast.manager
 from holdfast.adapters import nanobot_log, nanobot_places
+from holdfast.adapters.nanobot_locks import KeyLocks
 from holdfast.adapters.nanobot_log import Seen, Wanted
 from holdfast.adapters.nanobot_places import Place
 from holdfast.consolidation import counter
-from holdfast.errors import SessionExpired, SessionNotFound, Unsupported
-from holdfast.frozen import freeze, thaw
+from holdfast.errors import (
+    HoldfastError,
+    SessionExpired,
+    SessionNotFound,
+    StoreUnavailable,
+    Unsupported,
+)
+from holdfast.frozen import FrozenDict, freeze, thaw
 from holdfast.loop_thread import LoopThread
 from holdfast.messages import Message
 from holdfast.stores.base import Tenant
@@ -65,7 +72,7 @@ class SessionStore:
         self._make = session
         self._private = private
         self._place, self._legacy = place, legacy
-        self._lock = threading.RLock()
+        self._locks = KeyLocks()
         self._seen: dict[int, Seen] = {}
         self._absent: set[str] = set()
         self.loop = LoopThread("holdfast-nanobot")
@@ -89,13 +96,12 @@ class SessionStore:
 
     def load(self, key: str) -> Any:
         """The session of this key, or None."""
-        with self._lock:
+        with self._locks.of(key):
             self._bring(key)
             found = self.loop.run(nanobot_log.load(self._tenant, key))
             if found is None:
                 self._absent.add(key)
                 return None
-            self._absent.discard(key)
             session = self._make(
                 key=key,
                 messages=found.messages,
@@ -111,8 +117,8 @@ class SessionStore:
 
     def save(self, session: SessionLike, *, fsync: bool = False) -> None:  # noqa: ARG002
         """Store what has changed. It is on the disk afterwards, as the store was opened to do."""
-        with self._lock:
-            seen = self._seen.get(id(session))
+        with self._locks.of(session.key):
+            before = seen = self._seen.get(id(session))
             if seen is None and session.key in self._absent:
                 seen = Seen()
             wanted = Wanted(
@@ -123,12 +129,15 @@ class SessionStore:
                 self._private_of(session),
                 self.sessions._workshop.redact,
             )
-            found = self.loop.run(nanobot_log.save(self._tenant, wanted, seen))
-            self._absent.discard(session.key)
-            self.sessions.invalidate(session.key)
-            if self.sessions.memory is not None:
-                found = self.loop.run(self._saved(session, found))
-            self._remember(session, found)
+            try:
+                self.loop.run(self._save(session, wanted, seen))
+            except BaseException as error:
+                is_known = isinstance(error, HoldfastError) and not isinstance(
+                    error, StoreUnavailable
+                )
+                if not is_known and self._seen.get(id(session)) is before:
+                    self._forget(session)  # it may be stored: the next save compares
+                raise
 
     def memory_of(self, key: str) -> str:
         """What a session is told of the memory, also before it is made; "" without one."""
@@ -143,21 +152,21 @@ class SessionStore:
 
     def begun_anew(self, session: SessionLike) -> None:
         """This session was emptied, here and in the store: what it says next goes behind that."""
-        with self._lock:
+        with self._locks.of(session.key):
             found = self.loop.run(nanobot_log.load(self._tenant, session.key))
             if found is not None:
                 self._remember(session, found.seen._replace(lines=(), seqs=()))
 
     def delete(self, key: str) -> bool:
         """Remove a session; False if there was none."""
-        with self._lock:
+        with self._locks.of(key):
             self._bring(key)
             self._absent.add(key)
             return self.loop.run(self.sessions.delete(key))
 
     def read(self, key: str) -> dict[str, Any] | None:
         """What is stored of a session, as plain values, or None."""
-        with self._lock:
+        with self._locks.of(key):
             self._bring(key)
             found = self.loop.run(nanobot_log.load(self._tenant, key))
         if found is None:
@@ -179,14 +188,12 @@ class SessionStore:
         fsync: bool = False,  # noqa: ARG002
     ) -> bool:
         """Change these names of a session's metadata; False if there is no such session."""
-        with self._lock:
+        with self._locks.of(key):
             self._bring(key)
             record = self.loop.run(self._record(key))
             if record is None:
                 return False
-            changes = {"metadata": freeze(updates, "updates")}
-            self.loop.run(self._tenant.update(record.id, changes))
-            self.sessions.invalidate(key)
+            self.loop.run(self._update(record, freeze(updates, "updates")))
             return True
 
     def list_sessions(self) -> list[dict[str, Any]]:
@@ -210,6 +217,19 @@ class SessionStore:
             return await self._tenant.load(key)
         except (SessionNotFound, SessionExpired):
             return None
+
+    async def _save(self, session: SessionLike, wanted: Wanted, seen: Seen | None) -> None:
+        remember = partial(self._remember, session)
+        try:
+            await nanobot_log.save(self._tenant, wanted, seen, remember)
+        finally:
+            self.sessions.invalidate(session.key)
+        if self.sessions.memory is not None:
+            remember(await self._saved(session, self._seen[id(session)]))
+
+    async def _update(self, record: Record, metadata: FrozenDict) -> None:
+        await self._tenant.update(record.id, {"metadata": metadata})
+        self.sessions.invalidate(record.key)
 
     async def _saved(self, session: SessionLike, seen: Seen) -> Seen:
         """More was said: it may be time to summarise what is older. What was summarised since the
@@ -262,11 +282,17 @@ class SessionStore:
         found: Mapping[str, Any] = session.provider_state.to_private_record()
         return found
 
-    def _remember(self, session: object, seen: Seen) -> None:
+    def _remember(self, session: SessionLike, seen: Seen) -> None:
         place = id(session)
         if place not in self._seen:
             weakref.finalize(session, self._seen.pop, place, None)
         self._seen[place] = seen
+        self._absent.discard(session.key)
+
+    def _forget(self, session: SessionLike) -> None:
+        """It is not known what is stored of it."""
+        self._seen.pop(id(session), None)
+        self._absent.discard(session.key)
 
 
 def store_for_nanobot(url: str, **options: Any) -> SessionStore:

@@ -15,7 +15,6 @@ session of holdfast beneath, for what this face has no name for.
 import json
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import wait
 from os import PathLike
 from pathlib import Path
 from queue import SimpleQueue
@@ -53,7 +52,6 @@ from holdfast.messages import Role, ToolCall
 from holdfast.providers.base import Provider
 from holdfast.results import TurnResult
 from holdfast.session import Session as HoldfastSession
-from holdfast.steps.observers import OnEvent
 from holdfast.steps.targets import Target
 from holdfast.tools import Tool
 from holdfast.window.budget import Budget, answer_tokens
@@ -388,17 +386,18 @@ class Session:
         token = CancelToken()
         before = self._last_reply()
         heard: SimpleQueue[Event | None] = SimpleQueue()
-        on_event: OnEvent | None = None if callback is None else heard.put
-        turn = self._loop.start(ask(cancel=token, on_event=on_event))
-        turn.add_done_callback(lambda _: heard.put(None))
-        try:
+        goes_on = True
+
+        def tell() -> None:
+            nonlocal goes_on
             goes_on = callback is None or _tell(heard, callback, token)
-            wait([turn])
-        except BaseException:  # of the callback, or Ctrl-C: what there is by now is kept
-            token.cancel("whoever waited has left")
-            wait([turn])
-            raise
-        result: TurnResult = turn.result()
+
+        # What the callback raises ends the turn, as a Ctrl-C does: what there is by then is kept.
+        result: TurnResult = self._loop.run(
+            ask(cancel=token, on_event=None if callback is None else heard.put),
+            meanwhile=tell,
+            at_end=lambda: heard.put(None),
+        )
         is_new = result.message is not None and result.message.id != before
         response = Response(
             (result.text or "") if is_new else "",

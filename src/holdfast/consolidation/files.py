@@ -117,6 +117,7 @@ class Files:
             self._rewrite(pending.memory, number)
         if pending.entry:
             self._add_entry(pending)
+        if pending.entry or pending.memory is not None:  # redaction may leave one of them alone
             disk.add(self._made, pending.made_at, pending.made.encode())
         moves = (*now.moves, pending.move)
         return self._save(now, number=number, lines=pending.lines, moves=moves, pending=None)
@@ -218,18 +219,11 @@ class Files:
                 disk.write(self._shown(session), state.written(again))
 
     def _cut(self, entries: Sequence[str]) -> None:
-        """Take entries out of HISTORY.md; of one that somebody has changed, its lines."""
+        """Take entries out of HISTORY.md."""
         before = history = disk.read(self.history)
         for entry in entries:
-            whole = entry.rstrip().encode()
-            if whole + b"\n\n" in history:
-                history = history.replace(whole + b"\n\n", b"", 1)
-            elif whole in history:
-                history = history.replace(whole, b"", 1)
-            else:
-                lines = {line for line in whole.splitlines() if line.strip()}
-                kept = history.splitlines(keepends=True)
-                history = b"".join(line for line in kept if line.rstrip(b"\r\n") not in lines)
+            if whole := entry.rstrip().encode():
+                history = _cut_out(history, whole)
         if history != before:
             disk.write(self.history, history)
 
@@ -248,6 +242,8 @@ class Files:
         if seqs is None:
             owners.pop(session, None)
             moves = tuple(each for each in moves if each.session != session)
+        elif session in owners:  # an error may repeat what its model was asked
+            owners[session] = state.changed(owners[session], {"why": ""})
         still = {name: number for name, number in now.lines.items() if name in lines}
         if (still, owners, moves) != (now.lines, now.owners, now.moves):
             self._save(now, lines=still, owners=owners, moves=moves)
@@ -263,3 +259,22 @@ class Files:
 
 def _is_of(made: Made, session: str, seqs: Collection[int] | None) -> bool:
     return made.session == session and (seqs is None or not set(seqs).isdisjoint(made.seqs))
+
+
+def _cut_out(history: bytes, entry: bytes) -> bytes:
+    """The history without an entry; where somebody has changed that, without its lines."""
+    for piece in (entry + b"\n\n", entry):
+        at = _place(history, piece)
+        if at >= 0:
+            return history[:at] + history[at + len(piece) :]
+    lines = {line for line in entry.splitlines() if line.strip()}
+    kept = history.splitlines(keepends=True)
+    return b"".join(line for line in kept if line.rstrip(b"\r\n") not in lines)
+
+
+def _place(history: bytes, piece: bytes) -> int:
+    """Where it stands: at the beginning of a line, or else anywhere; below 0 if it does not."""
+    at = history.find(piece)
+    while at > 0 and history[at - 1 : at] != b"\n":  # another entry may end with the same words
+        at = history.find(piece, at + 1)
+    return at if at >= 0 else history.find(piece)

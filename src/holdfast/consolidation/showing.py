@@ -47,6 +47,9 @@ class Showing:
             return ""
         try:
             async with held(self._places.lock(files.folder)):
+                now = await self._desk.tenant.load(record.key, even_expired=True)
+                if now.id != record.id:  # nothing is kept for one that is gone
+                    return before
                 memory = self._desk.redacted((await in_thread(files.seen)).memory)
                 await in_thread(files.show, record.id, self._owner(record), memory)
         except HoldfastError as error:

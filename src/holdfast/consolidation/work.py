@@ -25,6 +25,7 @@ from holdfast.errors import (
     ContextOverflow,
     HoldfastError,
     ProviderError,
+    SessionExpired,
     SessionNotFound,
     StoreUnavailable,
 )
@@ -222,7 +223,7 @@ class Work:
     async def _failed(self, part: Part, error: HoldfastError) -> Said:
         """The model could not say what to keep: that is an error, and after some the messages
         themselves are kept."""
-        failures = await self._note_failure(str(error))
+        failures = await self._note_failure(part, str(error))
         failed = ConsolidationFailed(
             session_id=self._id,
             start=part.range.start,
@@ -236,10 +237,13 @@ class Work:
             raise error
         return Said(wording.raw(part.messages, ids.now()), is_raw=True)
 
-    async def _note_failure(self, why: str) -> int:
+    async def _note_failure(self, part: Part, why: str) -> int:
+        """How often in a row it has failed; nothing is noted of what was removed meanwhile."""
         async with held(self._lock):
             now = await in_thread(self._files.settled)
             owner = now.owners.get(self._id) or self.owner
+            if not await self._is_there(part):
+                return owner.failures
             owner = changed(owner, {"failures": owner.failures + 1, "why": why})
             await in_thread(self._files.note, self._id, owner)
             return owner.failures
@@ -280,6 +284,13 @@ class Work:
         if now.record.branch != part.record.branch or now.rows != part.rows:
             return False
         return await self._is_next(now)
+
+    async def _is_there(self, part: Part) -> bool:
+        """The same; a session that is gone has none."""
+        try:
+            return await self._is_as_read(part)
+        except (SessionNotFound, SessionExpired):
+            return False
 
     async def _is_next(self, part: Part) -> bool:
         """Whether the counter stands before these messages."""

@@ -207,7 +207,11 @@ class SessionManager:
         ...
 
     def close(self) -> None:
-        """Finish what was asked for: turns that run, models that were opened here, the store."""
+        """Finish what was asked for: turns that run, models that were opened here, the store.
+
+        Cancelled, it ends the turns instead, which keep what they have. Cancelled once more, it
+        leaves them as a crash would.
+        """
         ...
 
     def __enter__(self) -> Self:

@@ -71,11 +71,8 @@ def sync(function: _Function) -> _Function:
 
 
 def _opened(make: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    loop = background()
-    face = _ask(loop, _call(make, args, kwargs))
-    if hasattr(face._of, "__await__"):
-        loop.opened(face._inner)
-    return face
+    loop, question = background(), _call(make, args, kwargs)
+    return _ask(loop, question if loop.is_here else partial(_made, loop, question))
 
 
 # Names of a class
@@ -131,6 +128,14 @@ def _ask(loop: Background, question: Callable[[], Any]) -> Any:
             found.close()  # nobody will await it
         loop.check()
     return _face(loop, found)
+
+
+async def _made(loop: Background, question: Callable[[], Any]) -> Any:
+    """What was opened is closed at the end, though a Ctrl-C may have it that nobody is given it."""
+    found = await _answer(question)
+    if hasattr(found, "__await__"):
+        loop.opened(found)
+    return found
 
 
 async def _answer(question: Callable[[], Any]) -> Any:
