@@ -1,10 +1,12 @@
 """What is special about the SQLite store, beside what every store promises."""
 
 import asyncio
+import contextlib
 import os
 import sqlite3
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -20,11 +22,13 @@ from holdfast.errors import (
     StoreClosed,
     StoreUnavailable,
 )
+from holdfast.file_lock import FileLock
 from holdfast.ids import now
 from holdfast.messages import Message
 from holdfast.stores import Record, open_store
 from holdfast.stores.requests import Request
 from holdfast.stores.sqlite import commits, heads, many, statements
+from holdfast.stores.sqlite import store as store_module
 
 
 def run(scenario, tmp_path, **options):
@@ -480,6 +484,71 @@ def test_before_it_is_open_and_after_it_is_closed(tmp_path):
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("url", ["sqlite:{}/chats.db", "jsonl:{}/chats.db"])
+def test_who_could_not_open_it_tries_again(tmp_path, url):
+    """As soon as what was in the way is gone, the same object can be used."""
+    place = tmp_path / "chats.db"
+
+    async def main():
+        place.symlink_to(tmp_path / "elsewhere")
+        store = open_store(url.format(tmp_path))
+        with pytest.raises(StoreUnavailable):
+            await store.open()
+        place.unlink()
+        async with store:
+            record = await session(store, "a")
+            assert await texts(store, record.id) == ["a"]
+
+    asyncio.run(main())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="descriptors are looked at in /proc")
+@pytest.mark.parametrize(
+    ("url", "lock"), [("sqlite:{}/chats.db", "chats.db-lock"), ("jsonl:{}", ".session-files.lock")]
+)
+def test_who_stops_waiting_for_an_open_leaves_nothing_open(tmp_path, url, lock):
+    """The thread cannot be stopped: what it opens it closes. Whoever opens it then finds it so."""
+    others = FileLock(tmp_path / lock)
+
+    async def give_up():
+        store = open_store(url.format(tmp_path))
+        await store.open()
+        await store.close()
+        assert others.acquire()
+        store = open_store(url.format(tmp_path))
+        opening = asyncio.create_task(store.open())
+        while "holdfast-lock" not in [each.name for each in threading.enumerate()]:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(opening, 10)
+        others.release()
+        return store
+
+    async def open_after_all():
+        store = await give_up()
+        await store.open()
+        await session(store, "a")
+        assert (await store.tenant().load("k")).seq == 1
+        await store.close()
+
+    asyncio.run(give_up())
+    others.close()
+    assert _open_below(tmp_path) == []
+    asyncio.run(open_after_all())
+    others.close()
+    assert _open_below(tmp_path) == []
+
+
+def _open_below(folder):
+    """The files in a folder of which this process has a descriptor."""
+    found = []
+    for each in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            found.append(os.readlink(f"/proc/self/fd/{each}"))
+    return [each for each in found if each.startswith(f"{folder}/")]
+
+
 def test_a_file_that_was_deleted_is_not_written_to(tmp_path):
     """What is written to a file without a name is gone when it is closed: refused, both ways."""
 
@@ -588,6 +657,31 @@ def test_deleted_words_are_purged_when_there_is_time(tmp_path):
     run(scenario, tmp_path)
 
     assert b"xylophone" not in (tmp_path / "chats.db").read_bytes()
+
+
+def test_a_search_ends_while_others_go_on_writing(tmp_path, monkeypatch):
+    """However fast they are: it waits for what was there when it was asked for."""
+    monkeypatch.setattr(store_module, "INDEX_STEP", 2)
+
+    async def scenario(store):
+        tenant = store.tenant()
+        records = [await session(store, "word", key=f"k{number}") for number in range(9)]
+        submit, fills = store._writer.submit, []
+
+        async def submit_and_write(request):
+            found = await submit(request)
+            if type(request).__name__ == "_FillIndex":
+                fills.append(found)
+                assert len(fills) < 20, "it goes on for ever"
+                for each in records:
+                    await tenant.append(each.id, [Mark(what="noted")])
+            return found
+
+        monkeypatch.setattr(store._writer, "submit", submit_and_write)
+        assert len((await tenant.search("word")).items) == 9
+        assert fills
+
+    run(scenario, tmp_path)
 
 
 # Sessions
