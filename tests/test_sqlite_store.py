@@ -450,6 +450,43 @@ def test_parent_and_child_go_on_after_a_fork(tmp_path):
     assert done.stdout == "fine\n", done.stderr
 
 
+FORK_WHILE_READING = """
+import asyncio, os, sys, warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+import holdfast
+from holdfast.messages import Message
+from holdfast.stores import Record
+
+async def main(url):
+    async with holdfast.open_store(url) as store:
+        tenant = store.tenant()
+        record = await tenant.create(Record(key="k"), [Message.user("a")] * 500)
+        for _ in range(10):
+            reading = [asyncio.create_task(tenant.read(record.id)) for _ in range(12)]
+            await asyncio.sleep(0)
+            pid = os.fork()
+            if pid == 0:
+                os._exit(0)
+            assert [len(each) for each in await asyncio.gather(*reading)] == [500] * 12
+            os.waitpid(pid, 0)
+    print("fine")
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+def test_who_reads_in_a_thread_while_the_process_forks_waits_for_it(tmp_path):
+    """The connections are closed for that moment. The store is not."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORK_WHILE_READING, f"sqlite:{tmp_path}/chats.db"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.stdout == "fine\n", done.stderr
+
+
 def test_another_loop_is_told_to_open_its_own(tmp_path):
     """A store belongs to the loop that opened it."""
 

@@ -97,7 +97,7 @@ class SQLiteStore(Store):
             raise StoreClosed(self._file.where)
         await self._opening.run()
         self._bind()
-        self._file.on_fork(self._disconnect, self._after_fork)
+        self._file.on_fork(self._before_fork, self._after_fork)
         self._state = "open"
 
     def _open(self) -> None:
@@ -140,7 +140,9 @@ class SQLiteStore(Store):
 
     def _close(self) -> None:
         with suppress(StoreError):
-            self._disconnect()
+            self._watching.close()
+            self._reading.close()
+            self._commits.close()
             self._owners.close()
         self._file.shut()
 
@@ -275,10 +277,10 @@ class SQLiteStore(Store):
 
     # Forking
 
-    def _disconnect(self) -> None:
+    def _before_fork(self) -> None:
         """Wait for what is in flight, and close every connection."""
-        self._watching.close()
-        self._reading.close()
+        self._watching.pause()
+        self._reading.pause()
         self._commits.close()
 
     def _after_fork(self) -> None:
