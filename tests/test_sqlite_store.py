@@ -17,6 +17,7 @@ from holdfast.entries import Fold, Mark
 from holdfast.errors import (
     Conflict,
     Corrupt,
+    DuplicateSession,
     InvalidInput,
     SessionNotFound,
     StoreClosed,
@@ -507,6 +508,9 @@ def test_before_it_is_open_and_after_it_is_closed(tmp_path):
 
     async def main():
         store = open_store(f"sqlite:{tmp_path}/chats.db")
+        for ask in (store.problems, store.look):
+            with pytest.raises(StoreClosed, match="not open yet"):
+                ask()
         with pytest.raises(StoreClosed, match=r"not open yet.*async with"):
             await store.tenant().load("k")
         await store.open()
@@ -733,6 +737,19 @@ def test_one_live_object_for_a_key(tmp_path):
             found = await asyncio.gather(*asked)
             assert len({id(each) for each in found}) == 1
             assert await sessions.get("cli:direct") is found[0]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("url", ["memory:", "sqlite:{}/chats.db"])
+def test_who_takes_an_id_that_is_taken_is_told_whose_it_is(tmp_path, url):
+    """Under the key that was asked for there is nothing that could be loaded."""
+
+    async def main():
+        async with open_store(url.format(tmp_path)) as store:
+            record = await session(store, "a", key="first")
+            with pytest.raises(DuplicateSession, match="'first'"):
+                await store.tenant().create(Record(key="other", id=record.id))
 
     asyncio.run(main())
 

@@ -157,6 +157,8 @@ class JsonlStore(Store):
 
     def problems(self) -> list[str]:
         place = self._place
+        if self._state == "not open yet":  # there need not be a folder
+            raise StoreClosed(place.where, f"the store is {self._state}")
         found = private_files.folder_problems(place.path)
         for path in sorted(place.path.glob("*.jsonl")):
             found += private_files.problems(path)

@@ -148,19 +148,24 @@ class SQLiteStore(Store):
 
     def _check(self) -> None:
         """That the store is open, in this process, and in the loop that it belongs to."""
-        if self._state != "open":
-            raise StoreClosed(self._file.where, f"the store is {self._state}")
+        self._check_open()
         if self._pid != os.getpid():
             self._bind()
         elif asyncio.get_running_loop() is not self._loop:
             raise InvalidInput("the store", "belongs to the loop that opened it: open another one")
 
+    def _check_open(self) -> None:
+        if self._state != "open":
+            raise StoreClosed(self._file.where, f"the store is {self._state}")
+
     def problems(self) -> list[str]:
+        self._check_open()
         with self._reading.lend() as db:
             return self._file.problems(db)
 
     def look(self) -> dict[str, object]:
         """The settings of a connection, as SQLite tells them now."""
+        self._check_open()
         with self._reading.lend() as db:
             return settings(db)
 
