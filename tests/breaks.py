@@ -747,8 +747,8 @@ BREAKS = {
     ),
     "S1-35": Break(
         f"{SRC}/stores/requests.py",
-        "            raise DuplicateSession(record.key)\n        if shelf.find",
-        "            raise DuplicateSession(record.id)\n        if shelf.find",
+        "            raise DuplicateSession(record.key)\n        if (other",
+        "            raise DuplicateSession(record.id)\n        if (other",
         "an error names something else",
     ),
     "S1-36": Break(

@@ -1,6 +1,8 @@
 """What is asked of all sessions of a tenant finds its rows by an index, however many others are
 there. docs/scale.md counts on it."""
 
+from uuid import UUID
+
 import pytest
 
 from holdfast.stores import Record
@@ -43,7 +45,7 @@ def database():
     ("statement", "values", "index"),
     [
         (sql.OVERDUE, (1_010, 0, 500), "sessions_mortal"),
-        (sql.BEHIND, (8,), "sessions_unindexed"),
+        (sql.BEHIND, (UUID(int=0), 8), "sessions_unindexed"),
         (sql.NEWEST[False], (0, 10**15, 10**15, 0, 50), "sessions_newest"),
     ],
     ids=["expire", "search", "list"],

@@ -9,6 +9,7 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
+from holdfast.entries import Mark
 from holdfast.errors import (
     Corrupt,
     FormatTooNew,
@@ -19,6 +20,7 @@ from holdfast.errors import (
 from holdfast.messages import Message
 from holdfast.stores import Record, open_store
 from holdfast.stores.postgresql import pool, tables
+from holdfast.stores.postgresql import store as store_module
 from holdfast.stores.postgresql.heads import tenant_of
 from postgres_proxy import Proxy
 from postgres_server import name_of, server
@@ -260,6 +262,31 @@ def test_the_index_of_words_holds_no_word(url):
 
 
 # Connections
+
+
+def test_a_search_ends_while_others_go_on_writing(url, monkeypatch):
+    """However fast they are: it waits for what was there when it was asked for."""
+    monkeypatch.setattr(store_module, "INDEX_STEP", 2)
+
+    async def scenario(store):
+        tenant = store.tenant()
+        records = [await session(store, "word", key=f"k{number}") for number in range(9)]
+        submit, fills = store._lanes.submit, []
+
+        async def submit_and_write(request):
+            found = await submit(request)
+            if type(request).__name__ == "_FillIndex":
+                fills.append(found)
+                assert len(fills) < 20, "it goes on for ever"
+                for each in records:
+                    await tenant.append(each.id, [Mark(what="noted")])
+            return found
+
+        monkeypatch.setattr(store._lanes, "submit", submit_and_write)
+        assert len((await tenant.search("word")).items) == 9
+        assert fills
+
+    run(scenario, url)
 
 
 @pytest.mark.parametrize("do", ["create", "update", "begin", "branch", "erase", "clear", "delete"])

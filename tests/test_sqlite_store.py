@@ -1,10 +1,12 @@
 """What is special about the SQLite store, beside what every store promises."""
 
 import asyncio
+import contextlib
 import os
 import sqlite3
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -15,16 +17,19 @@ from holdfast.entries import Fold, Mark
 from holdfast.errors import (
     Conflict,
     Corrupt,
+    DuplicateSession,
     InvalidInput,
     SessionNotFound,
     StoreClosed,
     StoreUnavailable,
 )
+from holdfast.file_lock import FileLock
 from holdfast.ids import now
 from holdfast.messages import Message
 from holdfast.stores import Record, open_store
 from holdfast.stores.requests import Request
 from holdfast.stores.sqlite import commits, heads, many, statements
+from holdfast.stores.sqlite import store as store_module
 
 
 def run(scenario, tmp_path, **options):
@@ -446,6 +451,43 @@ def test_parent_and_child_go_on_after_a_fork(tmp_path):
     assert done.stdout == "fine\n", done.stderr
 
 
+FORK_WHILE_READING = """
+import asyncio, os, sys, warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+import holdfast
+from holdfast.messages import Message
+from holdfast.stores import Record
+
+async def main(url):
+    async with holdfast.open_store(url) as store:
+        tenant = store.tenant()
+        record = await tenant.create(Record(key="k"), [Message.user("a")] * 500)
+        for _ in range(10):
+            reading = [asyncio.create_task(tenant.read(record.id)) for _ in range(12)]
+            await asyncio.sleep(0)
+            pid = os.fork()
+            if pid == 0:
+                os._exit(0)
+            assert [len(each) for each in await asyncio.gather(*reading)] == [500] * 12
+            os.waitpid(pid, 0)
+    print("fine")
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+def test_who_reads_in_a_thread_while_the_process_forks_waits_for_it(tmp_path):
+    """The connections are closed for that moment. The store is not."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORK_WHILE_READING, f"sqlite:{tmp_path}/chats.db"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.stdout == "fine\n", done.stderr
+
+
 def test_another_loop_is_told_to_open_its_own(tmp_path):
     """A store belongs to the loop that opened it."""
 
@@ -466,6 +508,9 @@ def test_before_it_is_open_and_after_it_is_closed(tmp_path):
 
     async def main():
         store = open_store(f"sqlite:{tmp_path}/chats.db")
+        for ask in (store.problems, store.look):
+            with pytest.raises(StoreClosed, match="not open yet"):
+                ask()
         with pytest.raises(StoreClosed, match=r"not open yet.*async with"):
             await store.tenant().load("k")
         await store.open()
@@ -478,6 +523,71 @@ def test_before_it_is_open_and_after_it_is_closed(tmp_path):
             await store.open()
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("url", ["sqlite:{}/chats.db", "jsonl:{}/chats.db"])
+def test_who_could_not_open_it_tries_again(tmp_path, url):
+    """As soon as what was in the way is gone, the same object can be used."""
+    place = tmp_path / "chats.db"
+
+    async def main():
+        place.symlink_to(tmp_path / "elsewhere")
+        store = open_store(url.format(tmp_path))
+        with pytest.raises(StoreUnavailable):
+            await store.open()
+        place.unlink()
+        async with store:
+            record = await session(store, "a")
+            assert await texts(store, record.id) == ["a"]
+
+    asyncio.run(main())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="descriptors are looked at in /proc")
+@pytest.mark.parametrize(
+    ("url", "lock"), [("sqlite:{}/chats.db", "chats.db-lock"), ("jsonl:{}", ".session-files.lock")]
+)
+def test_who_stops_waiting_for_an_open_leaves_nothing_open(tmp_path, url, lock):
+    """The thread cannot be stopped: what it opens it closes. Whoever opens it then finds it so."""
+    others = FileLock(tmp_path / lock)
+
+    async def give_up():
+        store = open_store(url.format(tmp_path))
+        await store.open()
+        await store.close()
+        assert others.acquire()
+        store = open_store(url.format(tmp_path))
+        opening = asyncio.create_task(store.open())
+        while "holdfast-lock" not in [each.name for each in threading.enumerate()]:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(opening, 10)
+        others.release()
+        return store
+
+    async def open_after_all():
+        store = await give_up()
+        await store.open()
+        await session(store, "a")
+        assert (await store.tenant().load("k")).seq == 1
+        await store.close()
+
+    asyncio.run(give_up())
+    others.close()
+    assert _open_below(tmp_path) == []
+    asyncio.run(open_after_all())
+    others.close()
+    assert _open_below(tmp_path) == []
+
+
+def _open_below(folder):
+    """The files in a folder of which this process has a descriptor."""
+    found = []
+    for each in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            found.append(os.readlink(f"/proc/self/fd/{each}"))
+    return [each for each in found if each.startswith(f"{folder}/")]
 
 
 def test_a_file_that_was_deleted_is_not_written_to(tmp_path):
@@ -590,6 +700,31 @@ def test_deleted_words_are_purged_when_there_is_time(tmp_path):
     assert b"xylophone" not in (tmp_path / "chats.db").read_bytes()
 
 
+def test_a_search_ends_while_others_go_on_writing(tmp_path, monkeypatch):
+    """However fast they are: it waits for what was there when it was asked for."""
+    monkeypatch.setattr(store_module, "INDEX_STEP", 2)
+
+    async def scenario(store):
+        tenant = store.tenant()
+        records = [await session(store, "word", key=f"k{number}") for number in range(9)]
+        submit, fills = store._writer.submit, []
+
+        async def submit_and_write(request):
+            found = await submit(request)
+            if type(request).__name__ == "_FillIndex":
+                fills.append(found)
+                assert len(fills) < 20, "it goes on for ever"
+                for each in records:
+                    await tenant.append(each.id, [Mark(what="noted")])
+            return found
+
+        monkeypatch.setattr(store._writer, "submit", submit_and_write)
+        assert len((await tenant.search("word")).items) == 9
+        assert fills
+
+    run(scenario, tmp_path)
+
+
 # Sessions
 
 
@@ -602,6 +737,19 @@ def test_one_live_object_for_a_key(tmp_path):
             found = await asyncio.gather(*asked)
             assert len({id(each) for each in found}) == 1
             assert await sessions.get("cli:direct") is found[0]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("url", ["memory:", "sqlite:{}/chats.db"])
+def test_who_takes_an_id_that_is_taken_is_told_whose_it_is(tmp_path, url):
+    """Under the key that was asked for there is nothing that could be loaded."""
+
+    async def main():
+        async with open_store(url.format(tmp_path)) as store:
+            record = await session(store, "a", key="first")
+            with pytest.raises(DuplicateSession, match="'first'"):
+                await store.tenant().create(Record(key="other", id=record.id))
 
     asyncio.run(main())
 

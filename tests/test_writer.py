@@ -172,6 +172,30 @@ def test_what_may_take_long_runs_in_a_thread():
     assert disk.threads != [threading.main_thread()]
 
 
+def test_where_no_thread_can_be_started_it_is_written_all_the_same(monkeypatch):
+    """The system has a limit for them. Nobody waits for ever, and later there may be one again."""
+    disk = Disk(is_locked=True)
+
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    async def scenario():
+        writer = GroupCommit(disk.commit)
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refuse)
+            asked = [asyncio.ensure_future(writer.submit(say(str(n)))) for n in range(CROWD + 1)]
+            done, _ = await asyncio.wait(asked, timeout=10)
+        said = sorted(int(each.result()) for each in done if each.exception() is None)
+        assert said == list(range(CROWD + 1))
+        assert await writer.submit(say("later")) == "later"
+        await writer.close()
+
+    loop = asyncio.new_event_loop()  # asyncio.run would wait for who is never answered
+    loop.run_until_complete(scenario())
+    loop.close()
+    assert [thread is threading.main_thread() for thread in disk.threads] == [True, False]
+
+
 def test_what_is_asked_while_a_commit_runs_forms_the_next():
     """All of it together, however much it is."""
     disk = Disk(is_locked=True)

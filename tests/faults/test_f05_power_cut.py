@@ -24,6 +24,8 @@ from holdfast.testing.faults import power
 
 STORE, RAW = "faults.subjects:play_for_ever", "faults.controls:play_for_ever"
 LOAD_S = (0.1, 0.45)
+LOAD_MIN = 20  # appends that are acknowledged before that time begins, however slow the machine is
+LOAD_WAIT_S = 60
 
 
 class Cut(NamedTuple):
@@ -46,6 +48,8 @@ def cut_once(forks, folder, look, seed, *arguments, kind="ext4", file="store.db"
     log = folder / "log"
     with power.Disk(folder, kind) as disk:
         run = forks.start(str(disk.path / file), str(log), *arguments)
+        if seed % 3 != 2:  # in the others the power may go out before there is a store
+            wait_for_load(log)
         time.sleep(random.Random(seed).uniform(*LOAD_S))
         cut_ns = time.monotonic_ns()
         disk.cut()
@@ -58,6 +62,14 @@ def cut_once(forks, folder, look, seed, *arguments, kind="ext4", file="store.db"
     is_there = found.sessions["s"].branches["main"] if found.sessions else []
     values = [[value for each in some for value in each.step["values"]] for some in (done, steps)]
     return Cut(*values, is_there, found.complaints)
+
+
+def wait_for_load(log):
+    """Until the program that writes this log is at it."""
+    deadline = time.monotonic() + LOAD_WAIT_S
+    while not log.exists() or log.read_bytes().count(b'"done"') < LOAD_MIN:
+        assert time.monotonic() < deadline, "it does not write"
+        time.sleep(0.002)
 
 
 def wrong(cut, *, is_sync=True):

@@ -5,6 +5,7 @@ no clock but the lease's. So a run with a seeded event loop repeats exactly.
 """
 
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -35,7 +36,10 @@ class MemoryShelf(HeldShelf):
         self._keys: dict[tuple[str, str], int] = {}
         self._numbers = 0
         self._clocks: dict[str, int] = {}
-        self._messages: list[tuple[int, int]] = []  # session and seq, in the order of appends
+        self._appended = 0
+        # In the order of appends: which message it was, its session, and its seq. No number is
+        # used again, so that one who pages through hits is not misled when others are deleted.
+        self._messages: list[tuple[int, int, int]] = []
 
     def held(self, number: int) -> Held:
         return self._sessions[number]
@@ -104,13 +108,14 @@ class MemoryShelf(HeldShelf):
 
     def add_rows(self, head: Head, rows: Sequence[NewRow]) -> None:
         super().add_rows(head, rows)
-        self._messages += [
-            (number, seq) for number, seq, _, _, kind, *_ in rows if kind == "message"
-        ]
+        for number, seq, _, _, kind, *_ in rows:
+            if kind == "message":
+                self._appended += 1
+                self._messages.append((self._appended, number, seq))
 
     def clear(self, head: Head) -> None:
         super().clear(head)
-        self._messages = [each for each in self._messages if each[0] != head.number]
+        self._messages = [each for each in self._messages if each[1] != head.number]
 
     def purge(self) -> None:
         pass  # there are no files
@@ -130,9 +135,9 @@ class MemoryShelf(HeldShelf):
     ) -> Sequence[tuple[int, Head, Row]]:
         wanted = words.query(query)
         found: list[tuple[int, Head, Row]] = []
-        end = len(self._messages) if before is None else min(before, len(self._messages))
-        for at in range(end - 1, -1, -1) if wanted else ():
-            number, seq = self._messages[at]
+        end = len(self._messages) if before is None else bisect_left(self._messages, (before,))
+        for place in range(end - 1, -1, -1) if wanted else ():
+            at, number, seq = self._messages[place]
             each = self._sessions[number]
             if each.head.tenant != tenant or session not in (None, number):
                 continue

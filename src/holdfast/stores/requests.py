@@ -86,8 +86,8 @@ class Create(Request[Record]):
         there = shelf.find_key(self.tenant, record.key)
         if there is not None and not (self.replace_expired and self._is_over(shelf, there)):
             raise DuplicateSession(record.key)
-        if shelf.find(self.tenant, record.id) is not None:
-            raise DuplicateSession(record.key)
+        if (other := shelf.find(self.tenant, record.id)) is not None:
+            raise DuplicateSession(other.key)  # nothing is there under the key that was asked for
         if there is not None:
             shelf.delete(there)
         document = document_of(record, self.tenant, self.created)

@@ -181,11 +181,26 @@ class GroupCommit:
             if outcome is not None:
                 self._finish(outcome)
                 return
+        if not self._has_thread():
+            waited = self._commit([ticket.request for ticket in batch], True, None)
+            assert waited is not None
+            self._finish(waited)
+            return
         self._is_away = True
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="holdfast-writer", daemon=True)
-            self._thread.start()
         self._work.put(True)
+
+    def _has_thread(self) -> bool:
+        """Whether there is one to write in; one is started when it is first needed."""
+        if self._thread is None:
+            thread = threading.Thread(target=self._run, name="holdfast-writer", daemon=True)
+            try:
+                thread.start()
+            except (
+                RuntimeError
+            ):  # the system allows no more; better a loop that waits than no answer
+                return False
+            self._thread = thread
+        return True
 
     def _is_quick(self, batch: Sequence[Ticket[Any]]) -> bool:
         """Whether it is worth no thread."""

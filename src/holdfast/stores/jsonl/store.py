@@ -24,6 +24,7 @@ from holdfast.stores.front import Front
 from holdfast.stores.jsonl.commits import LOCK_WAIT_S, Commits
 from holdfast.stores.jsonl.files import LOCK, OWN
 from holdfast.stores.jsonl.place import Place
+from holdfast.stores.opening import Opening
 from holdfast.stores.relay import Relay
 from holdfast.stores.requests import Request
 from holdfast.stores.shelf import Shelf
@@ -74,6 +75,7 @@ class JsonlStore(Store):
         self._create = create
         self._state = "not open yet"
         self._pid = 0
+        self._opening = Opening(self._open, self._close)
 
     @property
     def path(self) -> Path:
@@ -90,7 +92,7 @@ class JsonlStore(Store):
             return
         if self._state == "closed":
             raise StoreClosed(self._place.where)
-        await asyncio.to_thread(self._open)
+        await self._opening.run()
         self._bind()
         _stores.add(self)
         self._state = "open"
@@ -121,11 +123,17 @@ class JsonlStore(Store):
         if self._state == "open":
             self._check()
             self._state = "closing"
-            await self._writer.close()
-            self._threads.shutdown()
-            await asyncio.to_thread(self._close)
-            self._bell.ring()
+            self._closing = self._loop.create_task(self._finish())
+        if self._state == "closing" and not self._closing.done():
+            await asyncio.shield(self._closing)
         self._state = "closed"
+
+    async def _finish(self) -> None:
+        """Close everything, whoever stops waiting for it."""
+        await self._writer.close()
+        self._threads.shutdown()
+        await asyncio.to_thread(self._close)
+        self._bell.ring()
 
     def _close(self) -> None:
         with suppress(StoreError):
@@ -149,6 +157,8 @@ class JsonlStore(Store):
 
     def problems(self) -> list[str]:
         place = self._place
+        if self._state == "not open yet":  # there need not be a folder
+            raise StoreClosed(place.where, f"the store is {self._state}")
         found = private_files.folder_problems(place.path)
         for path in sorted(place.path.glob("*.jsonl")):
             found += private_files.problems(path)

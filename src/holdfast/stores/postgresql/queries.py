@@ -354,10 +354,14 @@ HAVE_SESSIONS = _text(
 
 BEHIND = _text(
     select(*_head)
-    .where(sessions.c.tenant == bindparam("tenant"), is_behind)
+    .where(
+        sessions.c.tenant == bindparam("tenant"),
+        sessions.c.session > bindparam("session"),
+        is_behind,
+    )
     .order_by(sessions.c.session)
     .limit(_bind("limit")),
-    *("tenant", "limit"),
+    *("tenant", "session", "limit"),
 )
 UNREAD = _text(
     select(entries.c.rid, *_row)

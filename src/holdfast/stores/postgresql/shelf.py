@@ -475,15 +475,15 @@ class PostgresShelf(Shelf):
             if at in sessions and (at, seq) in rows
         ]
 
-    def index(self, tenant: str, limit: int) -> int:
-        """Index some more entries of sessions that are behind; how many sessions it went over."""
-        behind = self._fetch(sql.BEHIND, tenant_of(tenant), limit)
+    def index(self, tenant: str, after: UUID, limit: int) -> UUID | None:
+        """Index the next sessions that are behind; the last of them, or None at the end of all."""
+        behind = self._fetch(sql.BEHIND, tenant_of(tenant), after, limit)
         for row in behind:
             with suppress(Corrupt, UnicodeDecodeError):
                 known = self._locked(tenant, row[0])
                 if known is not None and known.indexed < known.head.seq:
                     self._index(known)
-        return len(behind)
+        return behind[-1][0] if len(behind) == limit else None
 
     def _index(self, known: Known) -> None:
         after, last = known.indexed, known.head.seq

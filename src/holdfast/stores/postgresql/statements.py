@@ -707,9 +707,9 @@ BEHIND = (
     "holdfast.sessions.process, holdfast.sessions.boot, holdfast.sessions.until, "
     'holdfast.sessions."check", (extract(epoch FROM clock_timestamp()) * 1000)::bigint \n'
     "FROM holdfast.sessions \n"
-    "WHERE holdfast.sessions.tenant = $1::UUID AND holdfast.sessions.indexed < "
-    "holdfast.sessions.seq ORDER BY holdfast.sessions.session \n"
-    " LIMIT $2::INTEGER"
+    "WHERE holdfast.sessions.tenant = $1::UUID AND holdfast.sessions.session > $2::UUID AND "
+    "holdfast.sessions.indexed < holdfast.sessions.seq ORDER BY holdfast.sessions.session \n"
+    " LIMIT $3::INTEGER"
 )
 UNREAD = (
     "SELECT holdfast.entries.rid, holdfast.entries.seq, holdfast.entries.branch, "

@@ -152,11 +152,17 @@ class PostgreSQLStore(Store):
         if self._state == "open":
             self._check()
             self._state = "closing"
-            await self._lanes.close()
-            await self._holder.close()
-            await self._pool.close()
-            self._heard(None)
+            self._closing = self._loop.create_task(self._finish())
+        if self._state == "closing" and not self._closing.done():
+            await asyncio.shield(self._closing)
         self._state = "closed"
+
+    async def _finish(self) -> None:
+        """Close everything, whoever stops waiting for it."""
+        await self._lanes.close()
+        await self._holder.close()
+        await self._pool.close()
+        self._heard(None)
 
     def _check(self) -> None:
         """That the store is open, in this process, and in the loop that it belongs to."""
@@ -285,10 +291,16 @@ class PostgreSQLStore(Store):
         tenant: str,
         on_progress: Callable[[float, float | None], object] | None = None,
     ) -> None:
-        """Bring the index of a tenant up to the log."""
+        """Bring the index of a tenant up to the log as it is now.
+
+        Each session has its turn once: others may write faster than the index is filled.
+        """
         self._check()
-        done = 0
-        while await self._lanes.submit(_FillIndex(tenant, 0, INDEX_STEP)) == INDEX_STEP:
+        done, after = 0, UUID(bytes(16))
+        while (
+            last := await self._lanes.submit(_FillIndex(tenant, 0, after, INDEX_STEP))
+        ) is not None:
+            after = last
             done += INDEX_STEP
             if on_progress is not None:
                 on_progress(done, None)
@@ -385,13 +397,14 @@ async def _census(link: Link, after: Any) -> Any:
 
 
 @dataclass(slots=True)
-class _FillIndex(Request[int]):
-    """Indexes some sessions that are behind; how many."""
+class _FillIndex(Request[UUID | None]):
+    """Indexes the next sessions that are behind; the last of them, or None if it was the last."""
 
+    after: UUID
     limit: int
 
     is_long = True
 
-    def run(self, shelf: Shelf) -> int:
+    def run(self, shelf: Shelf) -> UUID | None:
         assert isinstance(shelf, PostgresShelf)
-        return shelf.index(self.tenant, self.limit)
+        return shelf.index(self.tenant, self.after, self.limit)

@@ -24,7 +24,7 @@ class Pool:
         self._free: list[sqlite3.Connection] = []
         self._out = 0
         self._changed = threading.Condition()
-        self._is_closed = False
+        self._is_closed = self._is_paused = False
 
     @contextmanager
     def lend(self) -> Iterator[sqlite3.Connection]:
@@ -39,8 +39,14 @@ class Pool:
 
     def close(self) -> None:
         """Wait for what is out, and close everything. Nothing is lent any more until `open`."""
+        self._is_closed = True
+        self.pause()
+
+    def pause(self) -> None:
+        """Wait for what is out, and close everything. Who asks meanwhile waits for `open`."""
         with self._changed:
-            self._is_closed = True
+            self._is_paused = True
+            self._changed.notify_all()
             self._changed.wait_for(lambda: not self._out)
             free, self._free = self._free, []
         for db in free:
@@ -48,7 +54,9 @@ class Pool:
 
     def open(self) -> None:
         """Lend again."""
-        self._is_closed = False
+        with self._changed:
+            self._is_closed = self._is_paused = False
+            self._changed.notify_all()
 
     def forget(self) -> None:
         """In a forked child: nothing is out here, whatever was out in the parent."""
@@ -58,7 +66,7 @@ class Pool:
     def take(self) -> sqlite3.Connection:
         """A connection, to be given back."""
         with self._changed:
-            while not (self._is_closed or self._free or self._out < self._limit):
+            while not (self._is_closed or self._can_lend()):
                 self._changed.wait()
             if self._is_closed:
                 raise StoreClosed(self._file.where)
@@ -70,6 +78,9 @@ class Pool:
         except BaseException:
             self._settle()
             raise
+
+    def _can_lend(self) -> bool:
+        return not self._is_paused and (bool(self._free) or self._out < self._limit)
 
     def give(self, db: sqlite3.Connection, error: BaseException | None = None) -> None:
         """Give it back, after an error too; one that is not to be trusted any more is closed."""

@@ -56,10 +56,19 @@ def has_fts5(db: Connection) -> bool:
     return ("fts5",) in db.execute("PRAGMA module_list")
 
 
-def pending(db: Connection) -> int:
-    """How many rids the index is behind the log. There may be fewer entries than that."""
+def latest(db: Connection) -> int:
+    """The highest rid that there is."""
     (last,) = db.execute("SELECT ifnull(max(rid), 0) FROM entries").fetchone()
-    return max(0, int(last) - _state(db)[0])
+    return int(last)
+
+
+def pending(db: Connection, goal: int | None = None) -> int:
+    """How many rids the index is behind the log, or behind the rid `goal`.
+
+    There may be fewer entries than that.
+    """
+    last = latest(db)
+    return max(0, (last if goal is None else min(last, goal)) - _state(db)[0])
 
 
 def fill(db: Connection, limit: int, record_of: RecordOf | None = None) -> int:

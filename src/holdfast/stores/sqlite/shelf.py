@@ -141,9 +141,13 @@ class SQLiteShelf(Shelf):
             self._db.execute(sql.INSERT_PLAIN_ROW, values[at : at + _COLUMNS - 1])
             at += _COLUMNS - 1
 
-    def unindexed(self) -> int:
-        """How many entries, at most, are not in the search index yet."""
-        return index.pending(self._db)
+    def latest(self) -> int:
+        """The rid of the latest entry."""
+        return index.latest(self._db)
+
+    def unindexed(self, goal: int) -> int:
+        """How many entries up to the rid `goal`, at most, are not in the search index yet."""
+        return index.pending(self._db, goal)
 
     def index(self, limit: int) -> int:
         """Index some more entries; how many it went over."""

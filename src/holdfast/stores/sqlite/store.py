@@ -20,6 +20,7 @@ from holdfast.private_files import absolute
 from holdfast.stores.base import Store
 from holdfast.stores.bell import Bell
 from holdfast.stores.front import Front
+from holdfast.stores.opening import Opening
 from holdfast.stores.owners import Owners
 from holdfast.stores.relay import Relay
 from holdfast.stores.requests import Request
@@ -74,6 +75,7 @@ class SQLiteStore(Store):
         self._state = "not open yet"
         self._pid = 0
         self._watching = Pool(self._file, 1)
+        self._opening = Opening(self._open, self._close)
 
     @property
     def path(self) -> Path:
@@ -93,16 +95,14 @@ class SQLiteStore(Store):
             return
         if self._state == "closed":
             raise StoreClosed(self._file.where)
-        try:
-            await asyncio.to_thread(self._open)
-        except BaseException:
-            await asyncio.to_thread(self._close)
-            raise
+        await self._opening.run()
         self._bind()
-        self._file.on_fork(self._disconnect, self._after_fork)
+        self._file.on_fork(self._before_fork, self._after_fork)
         self._state = "open"
 
     def _open(self) -> None:
+        for pool in (self._reading, self._watching):
+            pool.open()  # an earlier try may have ended in `_close`
         self._file.open(FORMAT)
         self._commits.open()
         self._owners.sweep()
@@ -122,37 +122,50 @@ class SQLiteStore(Store):
         if self._state == "open":
             self._check()
             self._state = "closing"
-            if self._index_timer is not None:
-                self._index_timer.cancel()
-            if self._indexer is not None:
-                await asyncio.wait([self._indexer])
-            await self._writer.close()
-            self._threads.shutdown()
-            await asyncio.to_thread(self._close)
-            self._bell.ring()
+            self._closing = self._loop.create_task(self._finish())
+        if self._state == "closing" and not self._closing.done():
+            await asyncio.shield(self._closing)
         self._state = "closed"
+
+    async def _finish(self) -> None:
+        """Close everything, whoever stops waiting for it."""
+        if self._index_timer is not None:
+            self._index_timer.cancel()
+        if self._indexer is not None:
+            await asyncio.wait([self._indexer])
+        await self._writer.close()
+        self._threads.shutdown()
+        await asyncio.to_thread(self._close)
+        self._bell.ring()
 
     def _close(self) -> None:
         with suppress(StoreError):
-            self._disconnect()
+            self._watching.close()
+            self._reading.close()
+            self._commits.close()
             self._owners.close()
         self._file.shut()
 
     def _check(self) -> None:
         """That the store is open, in this process, and in the loop that it belongs to."""
-        if self._state != "open":
-            raise StoreClosed(self._file.where, f"the store is {self._state}")
+        self._check_open()
         if self._pid != os.getpid():
             self._bind()
         elif asyncio.get_running_loop() is not self._loop:
             raise InvalidInput("the store", "belongs to the loop that opened it: open another one")
 
+    def _check_open(self) -> None:
+        if self._state != "open":
+            raise StoreClosed(self._file.where, f"the store is {self._state}")
+
     def problems(self) -> list[str]:
+        self._check_open()
         with self._reading.lend() as db:
             return self._file.problems(db)
 
     def look(self) -> dict[str, object]:
         """The settings of a connection, as SQLite tells them now."""
+        self._check_open()
         with self._reading.lend() as db:
             return settings(db)
 
@@ -235,9 +248,10 @@ class SQLiteStore(Store):
     async def index_all(
         self, on_progress: Callable[[float, float | None], object] | None = None
     ) -> None:
-        """Bring the index up to the log."""
+        """Bring the index up to the log as it is now: others may write faster than it is filled."""
         total = 0
-        while left := await self.read(lambda shelf: _of(shelf).unindexed(), rows=1):
+        goal = await self.read(lambda shelf: _of(shelf).latest(), rows=1)
+        while left := await self.read(lambda shelf: _of(shelf).unindexed(goal), rows=1):
             total = max(total, left)
             if on_progress is not None:
                 on_progress(total - left, total)
@@ -268,10 +282,10 @@ class SQLiteStore(Store):
 
     # Forking
 
-    def _disconnect(self) -> None:
+    def _before_fork(self) -> None:
         """Wait for what is in flight, and close every connection."""
-        self._watching.close()
-        self._reading.close()
+        self._watching.pause()
+        self._reading.pause()
         self._commits.close()
 
     def _after_fork(self) -> None:

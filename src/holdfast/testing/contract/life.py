@@ -233,6 +233,36 @@ class Life(Contract):
         await asyncio.gather(place.store.close(), place.store.close())
         await place.store.close()
 
+    @on_store("begin", shared=True)
+    async def test_who_stops_waiting_for_a_close_does_not_end_it(self, place: Place) -> None:
+        """What was asked for is written, and who closes again waits for the end of it: then the
+        leases of that store are free."""
+        t = place.tenant
+        record = await session(t)
+        tasks = asyncio.all_tasks()
+        for steps in range(4):
+            store = await place.another()
+            theirs = store.tenant()
+            await theirs.begin(record.id, "they", HOUR, {})
+            asked = [asyncio.create_task(theirs.append(record.id, said("a"))) for _ in range(50)]
+            await asyncio.sleep(0)
+            closing = asyncio.create_task(store.close())
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            closing.cancel()
+            await asyncio.wait([closing])
+
+            await store.close()
+
+            if steps:  # else it had not begun
+                assert all(isinstance(each, Appended) for each in await asyncio.gather(*asked))
+            else:
+                await asyncio.wait(asked)
+            await refused(StoreUnavailable, theirs.load(record.key))
+            await t.release(await t.begin(record.id, "me", HOUR, {}))
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == tasks
+
     @on_store()
     async def test_a_closed_store_leaves_no_task_behind(self, place: Place) -> None:
         record = await session(place.tenant, "a")

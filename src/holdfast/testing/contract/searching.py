@@ -158,6 +158,24 @@ class Searching(Contract):
         assert len((await t.search("word")).items) == 20
         assert len((await t.search("word", session=record.id, limit=50)).items) == 50
 
+    @on_tenant("search", "delete")
+    async def test_pages_of_hits_while_others_write_and_delete(self, t: Tenant) -> None:
+        """What stays there is given once, whatever comes and goes between the pages."""
+        await session(t, *["word"] * 3, key="oldest")
+        old = await session(t, *["word"] * 5, key="old")
+        await session(t, *["word"] * 9, key="new")
+
+        found = await t.search("word", limit=4)
+        hits = [*found.items]
+        await t.delete(old.id)
+        await session(t, *["word"] * 2, key="newest")
+        while found.next is not None:
+            found = await t.search("word", limit=4, page=found.next)
+            hits += found.items
+
+        assert [hit.key for hit in hits] == ["new"] * 9 + ["oldest"] * 3
+        assert len({(hit.session_id, hit.stored.seq) for hit in hits}) == 12
+
     @on_tenant("search")
     async def test_one_session_alone(self, t: Tenant) -> None:
         one, two = await session(t, "word", key="one"), await session(t, "word", key="two")
