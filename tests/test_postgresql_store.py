@@ -14,6 +14,7 @@ from holdfast.errors import (
     Corrupt,
     FormatTooNew,
     InvalidInput,
+    StoreClosed,
     StoreUnavailable,
     Unsupported,
 )
@@ -395,6 +396,39 @@ def test_who_finds_all_connections_in_use_is_told_so(url):
                 await store.tenant().load("k")
 
     run(scenario, f"{url}?pool=2")
+
+
+def test_what_connects_while_the_store_is_closed_leaves_no_connection(url, monkeypatch):
+    """Who waits for a connection is told, and one that comes too late is closed as well: that of a
+    read, and the one that hears of writes."""
+
+    async def main():
+        store = open_store(f"{url}?pool=2")
+        await store.open()
+        record = await session(store, "a")
+        store._pool.drop_idle()
+        connect, made, is_closed = store._server.connect, [], asyncio.Event()
+
+        async def late():
+            made.append(await connect())
+            await is_closed.wait()
+            return made[-1]
+
+        monkeypatch.setattr(store._server, "connect", late)
+        tenant = store.tenant()
+        asked = [asyncio.create_task(texts(store, record.id)) for _ in range(3)]
+        asked.append(asyncio.create_task(anext(aiter(tenant.watch(record.id)))))
+        while len(made) < 3:  # two in the pool, for whom a third waits; and the one that listens
+            await asyncio.sleep(0.01)
+
+        await store.close()
+        is_closed.set()
+
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        assert [type(each) for each in found] == [StoreClosed] * 4
+        assert all(link.is_closed for link in made)
+
+    asyncio.run(asyncio.wait_for(main(), 60))
 
 
 def test_every_wait_has_a_limit(url):

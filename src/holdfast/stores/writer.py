@@ -195,10 +195,8 @@ class GroupCommit:
             thread = threading.Thread(target=self._run, name="holdfast-writer", daemon=True)
             try:
                 thread.start()
-            except (
-                RuntimeError
-            ):  # the system allows no more; better a loop that waits than no answer
-                return False
+            except RuntimeError:
+                return False  # the system allows no more; better a loop that waits than no answer
             self._thread = thread
         return True
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from holdfast.errors import StoreClosed
 from holdfast.stores.postgresql.errors import translate
 from holdfast.stores.postgresql.server import Link, Server
 
@@ -74,6 +75,8 @@ class Holder:
                     await link.raw.fetchrow(_LOCK, self._key)
                     for channel in self._channels:
                         await link.raw.add_listener(channel, self._heard)
+                    if self._is_closed:  # meanwhile: nobody would close this one
+                        raise StoreClosed(self._server.where)
                 except BaseException:
                     link.terminate()
                     raise

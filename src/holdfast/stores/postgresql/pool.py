@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 
 import asyncpg
 
-from holdfast.errors import HoldfastError, StoreUnavailable
+from holdfast.errors import HoldfastError, StoreClosed, StoreUnavailable
 from holdfast.stores.postgresql.server import Link, Server
 
 WAIT_S = 30.0
@@ -35,6 +35,7 @@ class Pool:
         self._probe: asyncio.Task[None] | None = None
         self._size = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._is_closed = False
 
     @asynccontextmanager
     async def lend(self) -> AsyncIterator[Link]:
@@ -52,7 +53,7 @@ class Pool:
 
     async def take(self) -> Link:
         """A connection that is to be given back, or dropped."""
-        while True:
+        while not self._is_closed:
             while self._idle:
                 link = self._idle.pop()
                 if not link.is_closed:
@@ -61,11 +62,15 @@ class Pool:
             if self._size < self._size_max:
                 return await self._make()
             await self._wait()
+        raise StoreClosed(self._server.where)
 
     async def _make(self) -> Link:
         self._size += 1
         try:
             link = await self._server.connect()
+            if self._is_closed:  # meanwhile: nobody would close this one
+                link.terminate()
+                raise StoreClosed(self._server.where)
         except BaseException:
             self._size -= 1
             self._wake()
@@ -154,7 +159,10 @@ class Pool:
             self._idle.pop().terminate()
 
     async def close(self) -> None:
-        """Close them all."""
+        """Close them all, and those that are being made; whoever waits for one is told."""
+        self._is_closed = True
+        for _ in range(len(self._waiting)):
+            self._wake()
         if self._timer is not None:
             self._timer.cancel()
         if self._probe is not None and not self._probe.done():
