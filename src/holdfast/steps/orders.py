@@ -51,4 +51,22 @@ def redacted(message: Message, redact: Redact | None) -> Message:
     kept: object = redact(message)
     if not isinstance(kept, Message):
         raise InvalidInput("redact", f"gives a Message back, not {type(kept).__name__}")
+    if _place(kept) != _place(message):
+        raise InvalidInput(
+            "redact",
+            "changes more than what is said: give message.replace(content=...) back, which keeps "
+            "its id, its role, and the ids of calls",
+        )
     return kept
+
+
+def _place(message: Message) -> tuple[object, ...]:
+    """What a turn goes by. A result that lost the id of its call would let the tool run again."""
+    return (
+        message.id,
+        message.role,
+        message.synthetic,
+        message.stop,
+        [call.id for call in message.calls],
+        [result.call_id for result in message.results],
+    )
