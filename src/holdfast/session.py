@@ -454,7 +454,8 @@ class Session:
     def _order(self, input: Input, once: str | None, wait: float | None) -> Order:
         """What a user says, as it may be stored, under its name, which no hook takes away."""
         message = sent(self._bench.redacted(said(input)), once)
-        return Order(message, once, wait_s=seconds(wait))
+        is_given = isinstance(input, Message)
+        return Order(message, once, wait_s=seconds(wait), is_given=is_given)
 
     async def _open(self, key: str) -> "Session":
         """Another session of the same manager, which binds what this one was given."""
