@@ -1,7 +1,7 @@
 """What a model said in answer to a request, and the receipts for it."""
 
 from decimal import Decimal
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 from holdfast.entries import Call
 from holdfast.errors import ProtocolError
@@ -11,6 +11,8 @@ from holdfast.providers.base import Response
 from holdfast.steps.limits import Spent
 from holdfast.steps.targets import Target
 from holdfast.usage import Usage
+
+_Piece = TypeVar("_Piece")
 
 
 class Exchange(NamedTuple):
@@ -57,6 +59,15 @@ def checked_answer(response: object, model: str) -> Response:
     if is_answer(response):
         return response
     raise ProtocolError(f"the provider gave {_wrong_with(response)}", model)
+
+
+def piece(given: object, kind: type[_Piece], model: str) -> _Piece:
+    """What a provider tells while it works, or a ProtocolError that says what it gave instead."""
+    if isinstance(given, kind):
+        return given
+    raise ProtocolError(
+        f"the provider gave {type(given).__name__} to a callback, not {kind.__name__}", model
+    )
 
 
 def _wrong_with(response: object) -> str | None:

@@ -97,7 +97,7 @@ class Journal:
         return self._taken()
 
     def written(self) -> None:
-        """What was taken is written, or could not be."""
+        """What was taken, if anything was, is written, or could not be."""
         self._is_written = False
         if self._wants_end is not None and not self._wants_end.done():
             self._wants_end.set_result(None)

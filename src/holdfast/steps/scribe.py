@@ -37,8 +37,8 @@ class Scribe:
         task.add_done_callback(self._tasks.discard)
 
     async def _write(self, journals: "list[Journal]") -> None:
-        taken = [(each, chunk) for each in journals for chunk in each.take()]
         try:
+            taken = [(each, chunk) for each in journals for chunk in each.take()]
             pieces = [(journal.lease, chunk) for journal, chunk in taken]
             found = await self._tenant.journal_all(pieces)
             for (journal, _), error in zip(taken, found, strict=True):
@@ -46,9 +46,9 @@ class Scribe:
                     _warn(error)
         except HoldfastError as error:
             _warn(error)
-        finally:
-            for journal, _ in taken:
-                journal.written()
+        finally:  # whatever happens, or a turn would wait for ever
+            for each in journals:
+                each.written()
 
 
 def _warn(error: HoldfastError) -> None:
