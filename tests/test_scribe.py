@@ -55,7 +55,7 @@ def test_nobody_waits_for_ever_for_what_could_not_be_written_down():
         for each in (broken, other):
             each.begin(0)
             each.say("Hello")
-        broken._waiting.append(("t", 3))
+        broken._waiting += ("t", 3)
         with pytest.raises(TypeError):
             await scribe._write([broken, other])
 

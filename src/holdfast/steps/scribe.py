@@ -38,12 +38,13 @@ class Scribe:
 
     async def _write(self, journals: "list[Journal]") -> None:
         try:
-            taken = [(each, chunk) for each in journals for chunk in each.take()]
-            pieces = [(journal.lease, chunk) for journal, chunk in taken]
-            found = await self._tenant.journal_all(pieces)
-            for (journal, _), error in zip(taken, found, strict=True):
-                if error is not None and not journal.is_stopped:
-                    _warn(error)
+            taken = [(each.lease, chunk) for each in journals for chunk in each.take()]
+            found = await self._tenant.journal_all(taken)
+            if any(found):
+                stopped = [each.lease for each in journals if each.is_stopped]
+                for (lease, _), error in zip(taken, found, strict=True):
+                    if error is not None and lease not in stopped:
+                        _warn(error)
         except HoldfastError as error:
             _warn(error)
         finally:  # whatever happens, or a turn would wait for ever
