@@ -26,7 +26,8 @@ class Answered(NamedTuple):
     """What a model said, in one message, and the calls that it took.
 
     `cancelled` is why the answer was cut off by somebody; None when it was not. Then there may be
-    no message. `shown` and `digest` are of the window that the model was given.
+    no message. `shown` and `digest` are of the window that the model was given. `cut` is the call
+    that was cut off, if it is known what it took.
     """
 
     message: Message | None
@@ -34,6 +35,7 @@ class Answered(NamedTuple):
     cancelled: str | None = None
     shown: FrozenDict = EMPTY
     digest: str | None = None
+    cut: Exchange | None = None
 
     @property
     def text(self) -> str | None:
@@ -91,7 +93,8 @@ def receipts(answered: Answered, target: Target, spent: Spent) -> list[Call]:
     """A receipt for each call, with what the session has spent by then."""
     made = []
     about = None if answered.message is None else answered.message.id
-    for response, latency_ms in answered.exchanges:
+    cut = () if answered.cut is None else (answered.cut,)
+    for response, latency_ms in (*answered.exchanges, *cut):
         cost = cost_of(response.usage, target)
         spent = spent.plus(response.usage, cost)
         extra: dict[str, Any] = {"spent": spent.values}

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from holdfast.cancel import CancelToken
 from holdfast.errors import Cancelled, ProtocolError, ProviderError
 from holdfast.messages import Message, Stop, ToolCall
+from holdfast.providers.base import Response
 from holdfast.steps.answers import Answered, Exchange, checked_answer, is_answer, piece
 from holdfast.steps.journal import Journal
 from holdfast.steps.leftovers import partial
@@ -41,8 +42,21 @@ async def asked(
         if task is not None and task.cancelling():
             raise
         raise ProtocolError("the provider has cancelled its own work", target.name) from error
-    latency_ms = int((time.monotonic() - start) * 1000)
-    return Exchange(checked_answer(found, target.name), latency_ms)
+    return _exchange(checked_answer(found, target.name), start)
+
+
+def _exchange(response: Response, start: float) -> Exchange:
+    """A call that has ended, and was begun at `start`."""
+    return Exchange(response, int((time.monotonic() - start) * 1000))
+
+
+def _cut(error: Cancelled, start: float) -> Exchange | None:
+    """The call that somebody cut off, if its answer had begun: that is to be paid for as well."""
+    response: object = error.partial
+    if not is_answer(response):
+        return None
+    message = response.message.replace(stop=str(Stop.CANCELLED))
+    return _exchange(response.replace(message=message), start)
 
 
 class Asker:
@@ -71,17 +85,19 @@ class Asker:
         exchanges: list[Exchange] = []
         message: Message | None = None
         while True:
+            start = time.monotonic()
             try:
                 shown = window.messages if message is None else (*window.messages, message)
                 exchanges.append(await self._complete(shown, window.system, window.tools, output))
             except Cancelled as error:
-                return Answered(self._cut_off(message, error), tuple(exchanges), error.reason)
+                said = self._cut_off(message, error)
+                return Answered(said, tuple(exchanges), error.reason, cut=_cut(error, start))
             except ProviderError:
                 if message is None:
                     raise
                 break
-            said = exchanges[-1].response.message
-            message = said if message is None else joined(message, said)
+            more = exchanges[-1].response.message
+            message = more if message is None else joined(message, more)
             if not self._goes_on(message, exchanges):
                 break
         return Answered(message, tuple(exchanges))
