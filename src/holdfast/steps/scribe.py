@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from holdfast.steps.journal import Journal
 
 JOURNAL_S = 0.1  # between two writes of a turn's words, where it is alone
-JOURNAL_S_EACH = 0.0003  # more for each other that waits: thousands of turns share one disk
+JOURNAL_S_EACH = 0.0004  # more for each other that waits: thousands of turns share one disk
 JOURNAL_S_MAX = 0.5
 RENEW_S = 10.0  # a third of what a lease lasts
 _log = logging.getLogger("holdfast")
