@@ -46,6 +46,25 @@ def test_what_comes_too_late_to_be_written_down_is_no_trouble(caplog, has_ended,
     assert len(caplog.records) == warnings
 
 
+def test_nobody_waits_for_ever_for_what_could_not_be_written_down():
+    """What goes wrong with the words of one turn holds up neither it nor those beside it."""
+
+    async def main():
+        scribe = Scribe(Losing())
+        broken, other = (Journal(scribe._tenant, None, scribe) for _ in range(2))
+        for each in (broken, other):
+            each.begin(0)
+            each.say("Hello")
+        broken._waiting += ("t", 3)
+        with pytest.raises(TypeError):
+            await scribe._write([broken, other])
+
+        for each in (broken, other):
+            await asyncio.wait_for(each.stop(), 5)
+
+    asyncio.run(main())
+
+
 class Noting:
     """When it was given how many pieces."""
 

@@ -181,6 +181,56 @@ def test_heads_are_read_once_while_nobody_else_writes(tmp_path):
     run(scenario, tmp_path)
 
 
+def test_what_many_turns_say_is_written_without_asking_for_each(tmp_path):
+    """In few statements, whatever their number, and in the order of each of them."""
+    many_turns = sum(count for count, _ in many.INSERT_DRAFTS) + 3
+
+    async def scenario(store):
+        tenant = store.tenant()
+        made = [await session(store, key=f"k{n}") for n in range(many_turns)]
+        leases = [await tenant.begin(each.id, "one", timedelta(hours=1), {}) for each in made]
+        ran = []
+        store._commits._db.set_trace_callback(ran.append)
+        for said in ("a", "b\u2028c"):
+            pieces = [(each, f"{said} {n}") for n, each in enumerate(leases) for _ in range(2)]
+            assert not any(await tenant.journal_all(pieces))
+        assert len([each for each in ran if "drafts" in each]) < len(leases)
+        store._commits._db.set_trace_callback(None)
+        for n in range(many_turns):
+            wanted = (*[f"a {n}"] * 2, *[f"b\u2028c {n}"] * 2)
+            assert (await tenant.load(f"k{n}")).draft.chunks == wanted
+
+    run(scenario, tmp_path)
+
+
+def test_what_is_said_dropped_and_said_again_in_one_batch(tmp_path):
+    """What was gathered of a draft goes with it; what another session says stays."""
+
+    async def scenario(store):
+        tenant, hour = store.tenant(), timedelta(hours=1)
+        one, other = [await session(store, key=key) for key in ("one", "other")]
+        lease, beside = [await tenant.begin(each.id, "me", hour, {}) for each in (one, other)]
+        again = lease._replace(token=lease.token + 1)
+        ran = []
+        whole = store._commits._transaction
+        store._commits._transaction = lambda *each: ran.append(1) or whole(*each)
+        await asyncio.gather(
+            tenant.journal(lease, "gone"),
+            tenant.journal(beside, "stays"),
+            tenant.release(lease, drop=True),
+            tenant.begin(one.id, "me", hour, {"said": "again"}),
+            tenant.journal(again, "first"),
+            tenant.journal(again, "second"),
+        )
+
+        assert len(ran) == 1
+        draft = (await tenant.load("one")).draft
+        assert (draft.chunks, draft.input["said"]) == (("first", "second"), "again")
+        assert (await tenant.load("other")).draft.chunks == ("stays",)
+
+    run(scenario, tmp_path)
+
+
 def test_what_another_store_wrote_is_not_overlooked(tmp_path):
     """Two stores on one file, turn about: each knows a head that the other has moved."""
 

@@ -115,6 +115,63 @@ async def test_a_model_that_heeds_no_cancel_is_cancelled_all_the_same(url, way):
         assert (await session.send("Well?", wait=0)).text == "Fine."
 
 
+class Muttering(Garbage):
+    """Tells a callback something, and then thinks on for ever."""
+
+    def __init__(self, name, *told):
+        super().__init__()
+        self._told = name, told
+
+    async def complete(self, messages, *_, **options):
+        name, told = self._told
+        for each in told:
+            options[name](each)
+        await asyncio.Event().wait()
+
+
+MUTTERED = {
+    "a number for words": ("on_chunk", 3),
+    "nothing for words": ("on_chunk", None),
+    "bytes for words": ("on_chunk", b"Hello."),
+    "a number for thoughts": ("on_thinking", 3),
+    "a dict for usage": ("on_usage_update", {"input": 3}),
+    "a dict for a call": ("on_tool_call", {"name": "look"}),
+}
+
+
+@pytest.mark.parametrize("name", MUTTERED)
+@asynchronous
+async def test_what_is_no_piece_of_an_answer_is_refused_by_name(url, name):
+    """As soon as it is told, and whether anybody listens or not."""
+    async with talking(url, "Fine.") as (session, _):
+        with pytest.raises(ProtocolError, match=r"garbage:model.* to a callback"):
+            await session.send("Hello?", model=Muttering(*MUTTERED[name]))
+
+        assert await entries(session) == [] and session.draft.ended == "failed"
+        assert (await session.send("And now?")).text == "Fine."
+
+
+@pytest.mark.parametrize("is_heard", [True, False], ids=["heard", "alone"])
+@asynchronous
+async def test_halves_of_characters_become_what_can_be_told_and_kept(url, is_heard):
+    """Somebody's own model may cut between them: what it has said is kept all the same."""
+    heard, words = [], "one \ufffd\ufffd"
+    model = Muttering("on_chunk", "one ", "\ud83d", "\ude00")
+    async with talking(url) as (session, _):
+        listen = heard.append if is_heard else None
+        turn = asyncio.create_task(session.send("?", model=model, on_event=listen))
+
+        async def is_written_down():
+            await session.refresh()
+            return session.draft is not None and session.draft.partial == words
+
+        await until(is_written_down)
+        session.cancel()
+
+        assert (await turn).text == words
+        assert "".join(each.text for each in events_of(TextDelta, heard)) == words * is_heard
+
+
 class Broken(Garbage):
     """Cancels its own work, as a client with a time limit of its own may."""
 

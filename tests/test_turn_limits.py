@@ -1,5 +1,6 @@
 """Where a turn stops by itself: rounds, tokens, money, for a turn and for a session."""
 
+import asyncio
 from decimal import Decimal
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from holdfast import Role, Settings
 from holdfast.errors import InvalidInput, LimitReached
 from holdfast.notes import SUMMARY_TASK
+from holdfast.testing.fake_provider import Halt
 from holdfast.usage import Prices
 from holdfast.window import Summarize
 from sessions_for_tests import (
@@ -19,6 +21,7 @@ from sessions_for_tests import (
     talking,
     tool_of,
     turn_count,
+    until,
 )
 
 PRICES = Prices(input=Decimal(1_000), output=Decimal(1_000))
@@ -129,6 +132,24 @@ async def test_a_session_that_has_used_all_it_may_is_refused(url, name):
 
         assert raised.value.limit == name and raised.value.used >= raised.value.allowed
         assert len(model.requests) == 1 and await entries(session) == before
+
+
+@pytest.mark.parametrize("name", OF_SESSION)
+@asynchronous
+async def test_a_call_that_somebody_cut_off_is_paid_for_too(url, name):
+    """Its receipt has what the model had told by then, and limits count it."""
+    settings = limited(**{name: 0.001 if name == "session_cost" else 1})
+    model = Judged(Halt("one two", asyncio.Event()), "Two.", prices=PRICES)
+    async with talking(url, model=model, settings=settings) as (session, _):
+        turn = asyncio.create_task(session.send("1"))
+        await until(lambda: session.cancel() if model.requests else False)
+        result = await turn
+
+        (receipt,) = await receipts(session)
+        assert receipt.stop == "cancelled" and receipt.usage.input == result.usage.input > 0
+        assert receipt.cost == result.cost > 0 and session.ledger.spent == receipt.usage
+        with pytest.raises(LimitReached):
+            await session.send("2")
 
 
 @pytest.mark.parametrize("name", OF_SESSION)

@@ -356,6 +356,24 @@ async def test_a_clear_beside_a_turn_wins(url):
         assert (await session.send("3")).text == "Fine." and model.texts == ["3"]
 
 
+@asynchronous
+async def test_a_clear_beside_the_first_turn_wins(url):
+    """On no branch is there anything of what was said, or of the answer that came too late."""
+    gate = asyncio.Event()
+    async with talking(url, Halt("one one", gate, 1)) as (session, model):
+        turn = asyncio.create_task(session.send("1"))
+        await until(lambda: len(model.requests) == 1)
+        await asyncio.wait_for(session.clear(), 5)
+        gate.set()
+        with pytest.raises(LeaseLost):
+            await turn
+        await session.refresh()
+
+        tenant = session._bench.tenant
+        found = [await tenant.read(session.id, branch.name) for branch in session.branches]
+        assert not any(found)
+
+
 # Sent twice
 
 

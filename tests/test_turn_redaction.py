@@ -287,3 +287,59 @@ async def test_a_hook_that_fails_on_an_answer_stores_nothing_of_it(url):
             await session.send("Hello?")
 
         assert await said(session) == [] and session.draft.text == "Hello?"
+
+
+LOSING = {
+    "id": lambda message: Message(message.role, message.content),
+    "role": lambda message: message.replace(role="assistant"),
+    "synthetic": lambda message: message.replace(synthetic="summary"),
+}
+
+
+@pytest.mark.parametrize("what", LOSING)
+@asynchronous
+async def test_a_hook_changes_what_is_said_and_nothing_that_a_turn_goes_by(url, what):
+    """It is refused before a model is asked, and told how it is done."""
+    async with talking(url, "Hello.", redact=LOSING[what]) as (session, model):
+        with pytest.raises(InvalidInput, match=r"redact .* message\.replace"):
+            await session.send("Hello?")
+
+        assert await said(session) == [] and model.requests == [] and session.draft is None
+
+
+@asynchronous
+async def test_a_hook_that_loses_the_calls_of_results_lets_no_tool_run_again(url):
+    """A turn finds the calls that have their results by these ids."""
+    given = []
+
+    def hook(message):
+        return message if message.role != "tool" else message.replace(tool_call_id=None)
+
+    tool = tool_of("look", lambda: given.append(1) or "done")
+    answers = [asks(call("1", "look")), "Done."]
+    async with talking(url, *answers, tools=[tool], redact=hook) as (session, _):
+        with pytest.raises(InvalidInput, match="redact"):
+            await session.send("Look!")
+
+        assert given == [1]
+
+
+@asynchronous
+async def test_a_hook_that_keeps_no_extra_takes_no_name_away(url):
+    """What is sent once is asked once, whatever the hook leaves of a message."""
+
+    def hook(message):
+        return message.replace(extra={})
+
+    async with talking(url, "One.", "Two.", redact=hook) as (session, model):
+        first = await session.send("Hello?", once="update-1")
+        again = await session.send("Hello?", once="update-1")
+
+        assert str(first) == str(again) == "One." and len(model.requests) == 1
+
+
+@asynchronous
+async def test_a_hook_is_given_messages_and_nothing_else(url):
+    async with talking(url, redact=redact) as (session, _):
+        with pytest.raises(InvalidInput, match="messages are of type Message"):
+            await session.replace([Message.user("Hello."), "Hello?"])

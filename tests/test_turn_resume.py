@@ -90,6 +90,7 @@ async def main():
         "told late": [told_late],
         "thinking": [think],
         "speaking": [Halt("one two three", asyncio.Event(), 2)],
+        "said again": ["Hello.", Halt("one two three", asyncio.Event(), 2)],
         "second round": [
             Message.assistant(None, [ToolCall(id="l1", name="look", arguments="{}")]),
             Halt("one two three", asyncio.Event(), 2),
@@ -102,7 +103,7 @@ async def main():
     heard = []
 
     def listen(event):
-        if isinstance(event, TextDelta) and where in ("speaking", "second round"):
+        if isinstance(event, TextDelta) and where in ("speaking", "said again", "second round"):
             heard.append(event.text)
             if "".join(heard).endswith("one two"):
                 # The words are stored behind the one who says them.
@@ -110,7 +111,10 @@ async def main():
 
     async with holdfast.open(url, model=FakeProvider(*answers), tools=TOOLS) as sessions:
         session = SESSIONS["it"] = await sessions.get_or_create("cli:direct")
-        await session.send("Go!", once=once or None, on_event=listen)
+        go = Message.user("Go!")
+        if where == "said again":
+            await session.send(go)
+        await session.send(go, once=once or None, on_event=listen)
         say("ready")
         await asyncio.sleep(60)
 
@@ -329,6 +333,23 @@ async def test_a_crash_while_the_model_thinks_loses_nothing(dead, way):
             assert ("user", "Hello?") in kept and await turn_count(session) == 2
         else:
             assert await turn_count(session) == 1
+
+
+@asynchronous
+async def test_a_crash_keeps_what_is_said_in_a_message_that_was_sent_before(dead):
+    """The same object, sent again, is another message in the log: the first is not taken for it."""
+    dead.kill("said again")
+    async with talking(dead.url, "Fine.") as (session, _):
+        assert session.draft.text == "Go!" and session.draft.partial == "one two"
+        await session.send("Well?")
+
+        assert [text for _, text in await said(session)] == [
+            *("Go!", "Hello."),
+            *("Go!", "one two"),
+            *("Well?", "Fine."),
+        ]
+        kept = await messages(session)
+        assert len({message.id for message in kept}) == len(kept)
 
 
 @pytest.mark.parametrize("way", ["resume", "send"])

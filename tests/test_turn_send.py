@@ -498,6 +498,16 @@ async def test_an_answer_that_does_not_follow_is_repaired_once(url, bad):
         assert await turn_count(session) == 1
 
 
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+@asynchronous
+async def test_a_number_that_json_does_not_have_is_no_data(url, number):
+    """Python reads it; whoever writes the value as JSON could not."""
+    async with talking(url, f'{{"degrees": {number}}}', '{"degrees": 3}') as (session, model):
+        result = await session.send("How is it?", schema={"type": "object"})
+
+        assert result.data == {"degrees": 3} and "there is no" in model.texts[-1]
+
+
 @asynchronous
 async def test_an_answer_that_never_follows_is_a_protocol_error(url):
     """After one repair; the replies are in the log, and the next turn works."""

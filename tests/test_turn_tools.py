@@ -7,6 +7,7 @@ import pytest
 
 from holdfast import Message, Tool, ToolCall, tool
 from holdfast.errors import Busy, HoldfastError, InvalidInput, SessionNotFound, ToolUnavailable
+from holdfast.testing.fake_provider import Halt
 from holdfast.tools import running
 from sessions_for_tests import (
     KEY,
@@ -595,6 +596,52 @@ async def test_a_tool_cannot_send_on_its_own_session(url):
         assert result.text == "Busy." and len(caught) == 2
         assert [run.is_error for run in result.calls] == [True, True]
         assert len(model.requests) == 2 and await turn_count(session) == 1
+
+
+@asynchronous
+async def test_a_tool_of_a_child_cannot_send_on_the_session_that_waits_for_it(url):
+    """That would wait for itself as well, by way of the child's turn."""
+    caught = []
+
+    async def tell(**_):
+        try:
+            await session.send("And you?")
+        except Busy as error:
+            caught.append(error)
+            raise
+
+    async def delegate(**_):
+        child = await session.child("helper")
+        return str(await child.session.send("Help!", tools=[tool_of("tell", tell)]))
+
+    answers = [asks("delegate"), asks("tell"), "Busy.", "Done."]
+    async with talking(url, *answers, tools=[tool_of("delegate", delegate)]) as (session, _):
+        result = await asyncio.wait_for(session.send("Delegate!"), 5)
+
+        assert result.text == "Done." and result.calls[0].text == "Busy." and len(caught) == 1
+
+
+@asynchronous
+async def test_what_a_tool_has_left_behind_may_send_when_it_has_ended(url):
+    """Such as a reminder: nobody waits for that, so it waits its turn as all others do."""
+    left, gate = [], asyncio.Event()
+
+    async def remind():
+        await gate.wait()
+        return await session.send("It is time!")
+
+    async def later(**_):
+        left.append(asyncio.create_task(remind()))
+        return "I will"
+
+    answers = [asks("later"), Halt("Good.", gate), "Thank you."]
+    async with talking(url, *answers, tools=[tool_of("later", later)]) as (session, _):
+        turn = asyncio.create_task(session.send("Remind me!"))
+        await until(lambda: left)
+        gate.set()
+
+        assert (await turn).text == "Good."
+        assert (await asyncio.wait_for(left[0], 5)).text == "Thank you."
 
 
 @asynchronous

@@ -848,3 +848,15 @@ def test_a_call_that_does_not_tell_is_only_added_up(window):
 
     assert (ledger.spent, ledger.last) == (Usage(1_300, 60), Usage(1_300, 60))
     assert ledger.estimate(MODEL, 1_000).reported == 0
+
+
+def test_a_call_that_was_cut_off_is_only_added_up():
+    """S3-17: what a model tells before it has ended is not what its answer took."""
+    window = {"counted": 1_000, "tools": 0, "by": "words"}
+    ledger = Ledger("words")
+    ledger.replay(
+        [Call(model=MODEL, usage=Usage(1_300, 1), window=window, stop="cancelled")], words
+    )
+
+    assert ledger.spent == Usage(1_300, 1)
+    assert ledger.estimate(MODEL, 1_000).reported == 0

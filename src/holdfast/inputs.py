@@ -1,6 +1,6 @@
 """What callers of a session pass in, checked before anything is done."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from holdfast.cancel import CancelToken
@@ -17,17 +17,8 @@ _DEFAULT_BUDGET = Budget()
 Input = str | Message | Sequence[Part | str]
 
 
-def said(input: Input, once: str | None = None) -> Message:
-    """What a user says, as a message; `once` is the name under which it is sent."""
-    message = _message(input)
-    if once is None:
-        return message
-    if type(once) is not str or not once:
-        raise InvalidInput("once", f"is a name for this input, not {once!r:.80}")
-    return message.replace(extra={**message.extra, "once": once})
-
-
-def _message(input: object) -> Message:
+def said(input: object) -> Message:
+    """What a user says, as a message."""
     if isinstance(input, Message):
         if not input.starts_turn:
             raise InvalidInput("input", "is a user's message, without results of tools")
@@ -38,6 +29,24 @@ def _message(input: object) -> Message:
     if not input:
         raise InvalidInput("input", "is empty: say something")
     return Message.user(input)
+
+
+def sent(message: Message, once: str | None) -> Message:
+    """The message that is sent under a name."""
+    if once is None:
+        return message
+    if type(once) is not str or not once:
+        raise InvalidInput("once", f"is a name for this input, not {once!r:.80}")
+    return message.replace(extra={**message.extra, "once": once})
+
+
+def messages_of(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """Messages, and nothing else."""
+    found = tuple(messages)
+    for each in found:
+        if not isinstance(each, Message):
+            raise InvalidInput("messages", f"are of type Message, not {type(each).__name__}")
+    return found
 
 
 def token_under(cancel: object) -> CancelToken:

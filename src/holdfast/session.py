@@ -14,7 +14,16 @@ from holdfast.entries import Fold, Mark
 from holdfast.erasing import erase
 from holdfast.errors import InvalidInput
 from holdfast.frozen import FrozenDict
-from holdfast.inputs import Input, named_settings, policy_of, said, seconds, token_under
+from holdfast.inputs import (
+    Input,
+    messages_of,
+    named_settings,
+    policy_of,
+    said,
+    seconds,
+    sent,
+    token_under,
+)
 from holdfast.messages import Message, ToolCall
 from holdfast.preview import Preview, preview
 from holdfast.results import TurnResult
@@ -202,10 +211,7 @@ class Session:
         With `once`, repeating the call with the same content changes nothing and returns what the
         first call did.
         """
-        for message in messages:
-            if not isinstance(message, Message):
-                raise InvalidInput("messages", f"are of type Message, not {type(message).__name__}")
-        kept = [self._bench.redacted(message) for message in messages]
+        kept = [self._bench.redacted(message) for message in messages_of(messages)]
         await self.refresh()
         appended = await self._tenant.append(self.id, kept, branch=self.branch, once=once)
         await self.refresh()
@@ -286,7 +292,7 @@ class Session:
         schema    a JSON Schema that the answer has to follow; `result.data` is its value
         wait      seconds to wait for a turn that runs; 0 is Busy at once
         """
-        order = Order(self._bench.redacted(said(input, once)), once, wait_s=seconds(wait))
+        order = self._order(input, once, wait)
         token = token_under(cancel)
         choice = self._bench.bindings.choose(tools, model, schema)
         task = self._bench.start(order, choice, token, checked(on_event))
@@ -309,7 +315,7 @@ class Session:
 
         Leaving early cancels the turn and keeps what was said; with `detach` it goes on.
         """
-        order = Order(self._bench.redacted(said(input, once)), once, wait_s=seconds(wait))
+        order = self._order(input, once, wait)
         token = token_under(cancel)
         choice = self._bench.bindings.choose(tools, model, schema)
         start = partial(self._bench.start, order, choice, token, checked(on_event))
@@ -406,7 +412,7 @@ class Session:
 
     async def replace(self, messages: Iterable[Message]) -> Branch:
         """Go on with these messages in the place of all there are, on a new branch."""
-        kept = [self._bench.redacted(message) for message in messages]
+        kept = [self._bench.redacted(message) for message in messages_of(messages)]
         await self.refresh()
         return await self._bench.turn_to(await branching.replace(self._tenant, self._record, kept))
 
@@ -444,6 +450,12 @@ class Session:
     @property
     def _tenant(self) -> Tenant:
         return self._bench.tenant
+
+    def _order(self, input: Input, once: str | None, wait: float | None) -> Order:
+        """What a user says, as it may be stored, under its name, which no hook takes away."""
+        message = sent(self._bench.redacted(said(input)), once)
+        is_given = isinstance(input, Message)
+        return Order(message, once, wait_s=seconds(wait), is_given=is_given)
 
     async def _open(self, key: str) -> "Session":
         """Another session of the same manager, which binds what this one was given."""

@@ -49,11 +49,28 @@ class Running(NamedTuple):
 
 
 RUNNING: ContextVar[Running | None] = ContextVar("holdfast.tools.RUNNING", default=None)
+# The keys of calls whose tools have not ended; with each the call in whose tool its turn was begun.
+ACTIVE: dict[str, Running | None] = {}
 
 
 def running() -> Running | None:
     """The call that the tool which asks was started for; None outside of a session's turn."""
     return RUNNING.get()
+
+
+def is_awaited_by(session_id: str) -> bool:
+    """Whether a turn of this session waits for the tool that asks, or for one that began it.
+
+    What a tool has left behind, such as a task that reminds of something, is awaited by nobody.
+    """
+    each = RUNNING.get()
+    for _ in range(len(ACTIVE)):
+        if each is None or each.key not in ACTIVE:
+            return False
+        if each.session_id == session_id:
+            return True
+        each = ACTIVE[each.key]
+    return False
 
 
 class _Declared(Value, gc=True):  # `run` may reach anything, this tool too

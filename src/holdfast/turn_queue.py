@@ -5,7 +5,7 @@ import asyncio
 from holdfast.cancel import CancelToken
 from holdfast.errors import Busy
 from holdfast.steps.waiting import Waiting
-from holdfast.tools import running
+from holdfast.tools import is_awaited_by
 
 
 class TurnQueue:
@@ -30,11 +30,11 @@ class TurnQueue:
     def turn(self, session_id: str, key: str, waiting: Waiting, cancel: CancelToken) -> "Place":
         """Run a turn here when it is its turn.
 
-        Busy if it waits in vain, and for a tool of this very session, which would wait for itself.
+        Busy if it waits in vain, and for a tool that this session waits for: it would wait for
+        itself.
         Cancelled while it waits, it is Cancelled.
         """
-        inside = running()
-        if inside is not None and inside.session_id == session_id:
+        if is_awaited_by(session_id):
             raise Busy(key, f"{self._owner}, which waits for this tool")
         return Place(self, key, waiting, cancel)
 

@@ -223,7 +223,7 @@ class Workbench:
                 if self.workshop.memory is not None and not self.talk.was_asked:
                     await self.remember()
                 setup = self._setup(choice or self.bindings.chosen_in(draft))
-                turn = Turn(self.talk, setup, order, waiting, cancel, *observers)
+                turn = Turn(self.talk, setup, order.on(self.talk), waiting, cancel, *observers)
                 try:
                     return await turn.run()
                 finally:

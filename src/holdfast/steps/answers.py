@@ -1,7 +1,7 @@
 """What a model said in answer to a request, and the receipts for it."""
 
 from decimal import Decimal
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 from holdfast.entries import Call
 from holdfast.errors import ProtocolError
@@ -11,6 +11,8 @@ from holdfast.providers.base import Response
 from holdfast.steps.limits import Spent
 from holdfast.steps.targets import Target
 from holdfast.usage import Usage
+
+_Piece = TypeVar("_Piece")
 
 
 class Exchange(NamedTuple):
@@ -24,7 +26,8 @@ class Answered(NamedTuple):
     """What a model said, in one message, and the calls that it took.
 
     `cancelled` is why the answer was cut off by somebody; None when it was not. Then there may be
-    no message. `shown` and `digest` are of the window that the model was given.
+    no message. `shown` and `digest` are of the window that the model was given. `cut` is the call
+    that was cut off, if it is known what it took.
     """
 
     message: Message | None
@@ -32,6 +35,7 @@ class Answered(NamedTuple):
     cancelled: str | None = None
     shown: FrozenDict = EMPTY
     digest: str | None = None
+    cut: Exchange | None = None
 
     @property
     def text(self) -> str | None:
@@ -59,6 +63,15 @@ def checked_answer(response: object, model: str) -> Response:
     raise ProtocolError(f"the provider gave {_wrong_with(response)}", model)
 
 
+def piece(given: object, kind: type[_Piece], model: str) -> _Piece:
+    """What a provider tells while it works, or a ProtocolError that says what it gave instead."""
+    if isinstance(given, kind):
+        return given
+    raise ProtocolError(
+        f"the provider gave {type(given).__name__} to a callback, not {kind.__name__}", model
+    )
+
+
 def _wrong_with(response: object) -> str | None:
     if not isinstance(response, Response):
         return f"{type(response).__name__} back, not a Response"
@@ -80,7 +93,8 @@ def receipts(answered: Answered, target: Target, spent: Spent) -> list[Call]:
     """A receipt for each call, with what the session has spent by then."""
     made = []
     about = None if answered.message is None else answered.message.id
-    for response, latency_ms in answered.exchanges:
+    cut = () if answered.cut is None else (answered.cut,)
+    for response, latency_ms in (*answered.exchanges, *cut):
         cost = cost_of(response.usage, target)
         spent = spent.plus(response.usage, cost)
         extra: dict[str, Any] = {"spent": spent.values}

@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from holdfast.cancel import CancelToken
 from holdfast.errors import Cancelled, ProtocolError, ProviderError
-from holdfast.messages import Message, Stop
-from holdfast.steps.answers import Answered, Exchange, checked_answer, is_answer
+from holdfast.messages import Message, Stop, ToolCall
+from holdfast.providers.base import Response
+from holdfast.steps.answers import Answered, Exchange, checked_answer, is_answer, piece
 from holdfast.steps.journal import Journal
 from holdfast.steps.leftovers import partial
 from holdfast.steps.limits import CONTINUED_TOKENS_MAX
@@ -15,7 +16,9 @@ from holdfast.steps.observers import Observers
 from holdfast.steps.orders import Setup
 from holdfast.steps.pieces import joined, without_calls
 from holdfast.steps.targets import Target
+from holdfast.text import mend
 from holdfast.tools import Tool
+from holdfast.usage import Usage
 from holdfast.window.window import Window
 
 GRACE_S = 0.5  # for a provider to end in its own way; a cancel is through in twice that
@@ -39,8 +42,21 @@ async def asked(
         if task is not None and task.cancelling():
             raise
         raise ProtocolError("the provider has cancelled its own work", target.name) from error
-    latency_ms = int((time.monotonic() - start) * 1000)
-    return Exchange(checked_answer(found, target.name), latency_ms)
+    return _exchange(checked_answer(found, target.name), start)
+
+
+def _exchange(response: Response, start: float) -> Exchange:
+    """A call that has ended, and was begun at `start`."""
+    return Exchange(response, int((time.monotonic() - start) * 1000))
+
+
+def _cut(error: Cancelled, start: float) -> Exchange | None:
+    """The call that somebody cut off, if its answer had begun: that is to be paid for as well."""
+    response: object = error.partial
+    if not is_answer(response):
+        return None
+    message = response.message.replace(stop=str(Stop.CANCELLED))
+    return _exchange(response.replace(message=message), start)
 
 
 class Asker:
@@ -69,17 +85,19 @@ class Asker:
         exchanges: list[Exchange] = []
         message: Message | None = None
         while True:
+            start = time.monotonic()
             try:
                 shown = window.messages if message is None else (*window.messages, message)
                 exchanges.append(await self._complete(shown, window.system, window.tools, output))
             except Cancelled as error:
-                return Answered(self._cut_off(message, error), tuple(exchanges), error.reason)
+                said = self._cut_off(message, error)
+                return Answered(said, tuple(exchanges), error.reason, cut=_cut(error, start))
             except ProviderError:
                 if message is None:
                     raise
                 break
-            said = exchanges[-1].response.message
-            message = said if message is None else joined(message, said)
+            more = exchanges[-1].response.message
+            message = more if message is None else joined(message, more)
             if not self._goes_on(message, exchanges):
                 break
         return Answered(message, tuple(exchanges))
@@ -101,19 +119,34 @@ class Asker:
             settings=self._settings.replace(max_tokens=output),
             conversation=self._conversation,
             on_chunk=self._say,
-            on_usage_update=self._observers.use,
+            on_usage_update=self._use,
             on_thinking=self._think,
-            on_tool_call=self._observers.call,
+            on_tool_call=self._call,
             on_retry=self._observers.retry,
         )
 
-    def _say(self, text: str) -> None:
-        self._journal.say(text)
-        self._observers.say(text)
+    # What a provider calls, which may be anybody's
 
-    def _think(self, text: str) -> None:
-        self._journal.think(text)
-        self._observers.think(text)
+    def _say(self, text: object) -> None:
+        words = self._words(text)
+        self._journal.say(words)
+        self._observers.say(words)
+
+    def _think(self, text: object) -> None:
+        thoughts = self._words(text)
+        self._journal.think(thoughts)
+        self._observers.think(thoughts)
+
+    def _use(self, usage: object) -> None:
+        self._observers.use(piece(usage, Usage, self._target.name))
+
+    def _call(self, call: object) -> None:
+        self._observers.call(piece(call, ToolCall, self._target.name))
+
+    def _words(self, text: object) -> str:
+        """Words that can be stored and told."""
+        words = piece(text, str, self._target.name)
+        return words if words.isascii() else mend(words)[0]
 
     def _goes_on(self, message: Message, exchanges: Sequence[Exchange]) -> bool:
         """Whether an answer is to be continued: never in the middle of a call."""

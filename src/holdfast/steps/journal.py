@@ -5,16 +5,17 @@ write at a time, so a slow disk makes larger pieces, not a queue.
 """
 
 import asyncio
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
+
+import msgspec
 
 from holdfast.steps.scribe import Scribe
 from holdfast.stores.base import Tenant
 from holdfast.stores.values import Lease
 
-_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_encode = msgspec.json.Encoder().encode
 _PIECE_LENGTH_MAX = 200_000  # in characters: a store takes a megabyte at a time
 
 
@@ -28,7 +29,8 @@ class Journal:
         self._tenant = tenant
         self._scribe = scribe
         self._is_silent = is_silent
-        self._waiting: list[tuple[str, Any]] = []
+        # Kind, text, kind, text: pairs would be more objects for the garbage collector to look at.
+        self._waiting: list[Any] = []
         self._is_asked = False  # the scribe, to write
         self._is_written = False  # by the scribe, now
         self.is_stopped = False  # what was said is in the log, or about to be
@@ -46,7 +48,7 @@ class Journal:
         """A model is asked, with the branch at the entry `at`."""
         self.is_stopped = False
         self.at, self.words, self.thoughts = at, [], []
-        self._waiting = [("at", at)]
+        self._waiting = ["at", at]
 
     def say(self, text: str) -> None:
         """More words."""
@@ -61,7 +63,7 @@ class Journal:
     async def end(self, why: str) -> None:
         """The turn is over, but its draft remains."""
         await self.stop()
-        self._waiting.append(("end", why))
+        self._waiting += ("end", why)
         for chunk in self._taken():
             await self._tenant.journal(self.lease, chunk)
 
@@ -82,13 +84,13 @@ class Journal:
     def _add(self, kind: str, text: str) -> None:
         if self._is_silent:
             return
-        self._waiting.append((kind, text))
+        self._waiting += (kind, text)
         if not self._is_asked:
             self._ask()
 
     # What the scribe calls
 
-    def take(self) -> Iterable[str]:
+    def take(self) -> Sequence[str]:
         """What has gathered, to be written now; nothing if it was stopped meanwhile."""
         self._is_asked = False
         if self.is_stopped or self._is_written or not self._waiting:
@@ -97,7 +99,7 @@ class Journal:
         return self._taken()
 
     def written(self) -> None:
-        """What was taken is written, or could not be."""
+        """What was taken, if anything was, is written, or could not be."""
         self._is_written = False
         if self._wants_end is not None and not self._wants_end.done():
             self._wants_end.set_result(None)
@@ -109,12 +111,19 @@ class Journal:
             self._is_asked = True
             self._scribe.journals.add(self)
 
-    def _taken(self) -> Iterator[str]:
+    def _taken(self) -> Sequence[str]:
         taken, self._waiting = self._waiting, []
-        return _chunks(taken)
+        kinds, said = taken[::2], taken[1::2]
+        if kinds.count("t") == len(kinds) and sum(map(len, said)) <= _PIECE_LENGTH_MAX:
+            return (_json([["t", "".join(said)]]),)  # as it nearly always is
+        return tuple(_chunks(zip(kinds, said, strict=True)))
 
 
-def _chunks(pieces: list[tuple[str, Any]]) -> Iterator[str]:
+def _json(pieces: list[list[Any]]) -> str:
+    return _encode(pieces).decode()
+
+
+def _chunks(pieces: Iterable[tuple[str, Any]]) -> Iterator[str]:
     """The pieces as JSON, those of a kind put together, in texts that a store takes."""
     chunk: list[list[Any]] = []
     length = 0

@@ -54,7 +54,9 @@ class Keeper:
         there = {getattr(row.entry, "id", "") for row in talk.rows if row.seq <= self.at}
         rest = [each for each in entries if getattr(each, "id", None) not in there]
         try:
-            await talk.tenant.branch(talk.id, name, parent=talk.branch, at=self.at, use=False)
-            await talk.tenant.append(talk.id, rest, branch=name)
-        except HoldfastError as failed:  # the session may be gone, or cleared
+            await talk.look()
+            if talk.record.branches[0].fork <= self.at:  # it was not cleared: that is for good
+                await talk.tenant.branch(talk.id, name, parent=talk.branch, at=self.at, use=False)
+                await talk.tenant.append(talk.id, rest, branch=name)
+        except HoldfastError as failed:  # the session may be gone
             raise error from failed

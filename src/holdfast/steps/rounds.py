@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 _Item = TypeVar("_Item")
 
-GRAIN_S = 0.01  # those that are due so soon after one another are called together
+GRAIN_S = 0.02  # those that are due so soon after one another are called together
 
 
 class Rounds(Generic[_Item]):

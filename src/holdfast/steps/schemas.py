@@ -44,7 +44,7 @@ class Schema:
     def check(self, text: str | None) -> Checked:
         """Read an answer. A fence around the JSON, as some models write one, is passed over."""
         try:
-            value = json.loads(_without_fence(text or ""))
+            value = json.loads(_without_fence(text or ""), parse_constant=_no_json)
         except (ValueError, RecursionError) as error:
             return Checked(problem=f"it is not JSON ({error})")
         try:
@@ -79,6 +79,11 @@ def _referring(schema: Any) -> Iterator[dict[str, Any]]:
         schema = list(schema.values())
     for each in schema if isinstance(schema, list) else ():
         yield from _referring(each)
+
+
+def _no_json(name: str) -> None:
+    """Python reads NaN and Infinity, and whoever is given the value cannot write it as JSON."""
+    raise ValueError(f"there is no {name} in JSON")
 
 
 def _without_fence(text: str) -> str:

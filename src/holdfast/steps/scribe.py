@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from holdfast.steps.journal import Journal
 
 JOURNAL_S = 0.1  # between two writes of a turn's words, where it is alone
-JOURNAL_S_EACH = 0.0003  # more for each other that waits: thousands of turns share one disk
+JOURNAL_S_EACH = 0.0004  # more for each other that waits: thousands of turns share one disk
 JOURNAL_S_MAX = 0.5
 RENEW_S = 10.0  # a third of what a lease lasts
 _log = logging.getLogger("holdfast")
@@ -37,18 +37,19 @@ class Scribe:
         task.add_done_callback(self._tasks.discard)
 
     async def _write(self, journals: "list[Journal]") -> None:
-        taken = [(each, chunk) for each in journals for chunk in each.take()]
         try:
-            pieces = [(journal.lease, chunk) for journal, chunk in taken]
-            found = await self._tenant.journal_all(pieces)
-            for (journal, _), error in zip(taken, found, strict=True):
-                if error is not None and not journal.is_stopped:
-                    _warn(error)
+            taken = [(each.lease, chunk) for each in journals for chunk in each.take()]
+            found = await self._tenant.journal_all(taken)
+            if any(found):
+                stopped = [each.lease for each in journals if each.is_stopped]
+                for (lease, _), error in zip(taken, found, strict=True):
+                    if error is not None and lease not in stopped:
+                        _warn(error)
         except HoldfastError as error:
             _warn(error)
-        finally:
-            for journal, _ in taken:
-                journal.written()
+        finally:  # whatever happens, or a turn would wait for ever
+            for each in journals:
+                each.written()
 
 
 def _warn(error: HoldfastError) -> None:

@@ -25,7 +25,7 @@ from holdfast.cancel import CancelToken
 from holdfast.errors import Cancelled, InvalidInput, ToolUnavailable
 from holdfast.messages import Message, ToolCall
 from holdfast.steps.tool_results import RESULT_BYTES_MAX, answered, content_of, failed
-from holdfast.tools import RUNNING, Running, Tool
+from holdfast.tools import ACTIVE, RUNNING, Running, Tool
 
 PARALLEL_MAX = 8
 ENDING_S = 0.1  # for a call to end by itself, when it has been told
@@ -95,6 +95,7 @@ class _Run:
     async def message(self, cancel: CancelToken, bytes_max: int) -> Message | None:
         """The result; None if the tool heeded a cancel. CancelledError goes on, and Ctrl-C."""
         call, tool, running = self.job
+        ACTIVE[running.key] = RUNNING.get()
         RUNNING.set(running._replace(cancel=self.token))
         try:
             read = partial(content_of, bytes_max=bytes_max)
@@ -107,6 +108,8 @@ class _Run:
             if isinstance(error, Cancelled) and cancel.is_cancelled:
                 return None
             return self.failed(error, bytes_max)
+        finally:
+            ACTIVE.pop(running.key, None)
 
     def failed(self, error: BaseException, bytes_max: int) -> Message:
         """The result of a call that went wrong. What may be left of it is told to stop."""

@@ -209,6 +209,8 @@ class Windows:
                 stated=self._target.counter.error,
                 context=self.context,
             )
+        if answered.cut is not None:
+            self._conversation.ledger.took(self._target.name, answered.cut.response.usage)
         told = {"counted": counted.all, "tools": counted.tools, "by": self._target.family}
         told["context"] = self.context
         if changed is not None:

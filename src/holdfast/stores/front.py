@@ -438,12 +438,13 @@ class Front(Tenant):
         await self._write(requests.StepOut(self.name, ids.now_us(), _id(id), place))
 
     async def journal(self, lease: Lease, chunk: str) -> None:
-        await self._write(self._journaled(lease, chunk))
+        await self._write(self._journaled(lease, chunk, ids.now_us()))
 
     async def journal_all(
         self, pieces: Sequence[tuple[Lease, str]]
     ) -> Sequence[HoldfastError | None]:
-        asked = [self._journaled_or_error(*each) for each in pieces]
+        now = ids.now_us()
+        asked = [self._journaled_or_error(*each, now) for each in pieces]
         right = [each for each in asked if isinstance(each, requests.Journal)]
         found = await self._write_all(right)
         written = iter(found)
@@ -451,17 +452,20 @@ class Front(Tenant):
             each if isinstance(each, HoldfastError) else _error(next(written)) for each in asked
         ]
 
-    def _journaled_or_error(self, lease: Lease, chunk: str) -> requests.Journal | HoldfastError:
+    def _journaled_or_error(
+        self, lease: Lease, chunk: str, now: int
+    ) -> requests.Journal | HoldfastError:
         try:
-            return self._journaled(lease, chunk)
+            return self._journaled(lease, chunk, now)
         except HoldfastError as error:
             return error
 
-    def _journaled(self, lease: Lease, chunk: str) -> requests.Journal:
+    def _journaled(self, lease: Lease, chunk: str, now: int) -> requests.Journal:
         id = self._check_lease(lease)
         _check_text(chunk, "chunk")
-        _check_size("a chunk, in bytes,", len(chunk.encode()), self._limits.chunk_bytes)
-        return requests.Journal(self.name, ids.now_us(), id, lease, chunk)
+        size = len(chunk) if chunk.isascii() else len(chunk.encode())
+        _check_size("a chunk, in bytes,", size, self._limits.chunk_bytes)
+        return requests.Journal(self.name, now, id, lease, chunk)
 
     async def renew(self, lease: Lease, ttl: timedelta | None = None) -> Lease:
         id = self._check_lease(lease)

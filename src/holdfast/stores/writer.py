@@ -137,7 +137,8 @@ class GroupCommit:
             if not self._is_planned and not self._is_away:
                 await self._lead()
             for ticket in tickets:
-                await ticket.wait()
+                if not ticket.is_settled:
+                    await ticket.wait()
         except asyncio.CancelledError:
             for ticket in tickets:
                 await ticket.leave()

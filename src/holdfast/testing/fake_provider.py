@@ -147,7 +147,7 @@ class FakeProvider(Provider):
         used = Usage(input=request.tokens)
         if on_usage_update is not None:
             on_usage_update(used)
-        saying = _Saying(answer, cancel, self._pause_s, halt)
+        saying = _Saying(answer, cancel, self._pause_s, halt, used)
         await saying.all(Callbacks(on_chunk, on_usage_update, on_thinking, on_tool_call))
         usage = used.replace(output=len(plain(answer)) // CHARACTERS_A_TOKEN + 1)
         if on_usage_update is not None:
@@ -181,12 +181,18 @@ class _Saying:
     """An answer, given piece by piece; what was given by then is in the error that ends it."""
 
     def __init__(
-        self, answer: Message, cancel: CancelToken, pause_s: float, halt: Halt | None
+        self,
+        answer: Message,
+        cancel: CancelToken,
+        pause_s: float,
+        halt: Halt | None,
+        used: Usage,
     ) -> None:
         self._answer = answer
         self._cancel = cancel
         self._pause_s = pause_s
         self._halt = halt
+        self._used = used
         self._given = 0
         self._said = ""
         self._called: list[ToolCall] = []
@@ -230,7 +236,8 @@ class _Saying:
 
     def _partial(self, stop: Stop) -> Response:
         message = Message.assistant(self._said or None, tool_calls=self._called, stop=str(stop))
-        return Response(message=message)
+        said = len(self._said) // CHARACTERS_A_TOKEN
+        return Response(message=message, usage=self._used.replace(output=said))
 
 
 async def _awaited(answer: Awaitable[Any], cancel: CancelToken) -> Any:

@@ -23,7 +23,7 @@ from typing import Any
 
 from holdfast.entries import Call, Entry
 from holdfast.errors import AuthError, ConnectionFailed, InvalidInput, ProviderError
-from holdfast.messages import Message
+from holdfast.messages import Message, Stop
 from holdfast.usage import Usage
 from holdfast.window.accounts import ContextUsage, TurnUsage
 from holdfast.window.known import Counted, Estimate, Known
@@ -103,7 +103,7 @@ class Ledger:
         request = Counted(counted, tools).check()
         if answer is not None and count is None:
             raise InvalidInput("count", "is needed to count the answer")
-        self._account(model, usage)
+        self.took(model, usage)
         if not usage.input or _is_sum(usage.input, request, context):
             return
         known = self._known.setdefault(model, Known(stated))
@@ -129,9 +129,9 @@ class Ledger:
         """What the calls in a log have reported, in order.
 
         A call tells by its `window` what it was counted as: `counted`, `tools`, and `by` whom; and
-        what `changed`, if that was more than the difference. One that does not, or was counted by
-        another, teaches nothing; what it used is added up. An answer that took several calls is
-        none of which one of them tells the tokens.
+        what `changed`, if that was more than the difference. One that does not, was counted by
+        another, or was cut off teaches nothing; what it used is added up. An answer that took
+        several calls is none of which one of them tells the tokens.
         """
         found = list(entries)
         said = {entry.id: entry for entry in found if type(entry) is Message}
@@ -148,8 +148,9 @@ class Ledger:
             Counted(counted, tools).check()
         except InvalidInput:
             counted = None
-        if counted is None or call.window.get("by", "") != self._by:
-            self._account(call.model, call.usage)
+        is_other = call.window.get("by", "") != self._by or call.stop == Stop.CANCELLED
+        if counted is None or is_other:
+            self.took(call.model, call.usage)
         else:
             self.report(
                 call.model,
@@ -196,7 +197,8 @@ class Ledger:
 
     # Accounts
 
-    def _account(self, model: str, usage: Usage) -> None:
+    def took(self, model: str, usage: Usage) -> None:
+        """A call has taken so much, from which nothing is learned."""
         self._last = (model, usage)
         self._spent += usage
         self._turn = self._turn.and_then(usage)

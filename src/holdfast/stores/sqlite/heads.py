@@ -28,15 +28,17 @@ _line_fields = attrgetter("number", "name", "parent", "fork", "base", "head", "c
 class Heads:
     """The sessions that are known at one version of the data, each with some of its branches.
 
-    `complete` are the numbers of those of which all branches are known.
+    `complete` are the numbers of those of which all branches are known, and `chunks` has of those
+    that have a draft the number of its last piece, as far as that is known.
     """
 
-    __slots__ = ("by_id", "complete", "version")
+    __slots__ = ("by_id", "chunks", "complete", "version")
 
     def __init__(self, version: int = NO_VERSION) -> None:
         self.version = version
         self.by_id: dict[tuple[str, str], Head] = {}
         self.complete: set[int] = set()
+        self.chunks: dict[int, int] = {}
 
     def at(self, version: int) -> "Heads":
         """What is known at this version."""

@@ -2,9 +2,10 @@
 
 from functools import cache
 
-from holdfast.stores.sqlite.statements import FIND_HEADS, INSERT_PLAIN_ROW
+from holdfast.stores.sqlite.statements import FIND_HEADS, INSERT_DRAFT, INSERT_PLAIN_ROW
 
 ROWS_AT_ONCE = 64  # in one INSERT
+_DRAFTS_AT_ONCE = (64, 8, 1)  # a round of a journal has some dozens
 
 
 @cache
@@ -22,3 +23,4 @@ def _repeated(statement: str, count: int) -> str:
 
 
 INSERT_PLAIN_ROWS = _repeated(INSERT_PLAIN_ROW, ROWS_AT_ONCE)
+INSERT_DRAFTS = [(count, _repeated(INSERT_DRAFT, count)) for count in _DRAFTS_AT_ONCE]

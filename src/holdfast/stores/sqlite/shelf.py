@@ -25,10 +25,16 @@ from holdfast.stores.shelf import Fields, Listed, Once, Shelf
 from holdfast.stores.sqlite import search as index
 from holdfast.stores.sqlite import statements as sql
 from holdfast.stores.sqlite.heads import Heads, head_check, line_check, read_head, read_line
-from holdfast.stores.sqlite.many import INSERT_PLAIN_ROWS, ROWS_AT_ONCE, find_heads
+from holdfast.stores.sqlite.many import (
+    INSERT_DRAFTS,
+    INSERT_PLAIN_ROWS,
+    ROWS_AT_ONCE,
+    find_heads,
+)
 from holdfast.stores.sqlite.wiping import write_anew
 from holdfast.stores.values import Appended
 
+Piece = tuple[int, int, bytearray, bytearray]  # session, number, digest, data
 _EVER = 2**63 - 1
 _MS = timedelta(milliseconds=1)
 _FETCH_MAX = 256
@@ -52,11 +58,13 @@ class SQLiteShelf(Shelf):
         known = Heads() if heads is None else heads
         self._heads = known.by_id
         self._all_lines = known.complete
+        self._chunks = known.chunks
         self._damaged: dict[tuple[str, str], Corrupt] = {}
         self._rows: list[NewRow] = []
         self._moved: dict[int, Head] = {}
         self._saved: dict[int, Head] = {}
         self._grown: dict[tuple[int, int], Line] = {}
+        self._said: dict[int, list[Piece]] = {}  # by session: more of its draft
         self._cursors: list[sqlite3.Cursor] = []
         self.is_removing = False
         self.is_purging = False
@@ -90,6 +98,9 @@ class SQLiteShelf(Shelf):
             rows, self._rows = self._rows, []
             self.written += len(rows)
             self._insert(rows)
+        if self._said:
+            said, self._said = self._said, {}
+            self._insert_drafts([piece for pieces in said.values() for piece in pieces])
         if self._grown:
             grown, self._grown = self._grown, {}
             self._db.executemany(
@@ -140,6 +151,14 @@ class SQLiteShelf(Shelf):
         while at < len(values):
             self._db.execute(sql.INSERT_PLAIN_ROW, values[at : at + _COLUMNS - 1])
             at += _COLUMNS - 1
+
+    def _insert_drafts(self, pieces: list[Piece]) -> None:
+        """The same for drafts and what was said of them, which are smaller and not as many."""
+        at = 0
+        for count, statement in INSERT_DRAFTS:
+            while len(pieces) - at >= count:
+                self._db.execute(statement, [*_flatten(pieces[at : at + count])])
+                at += count
 
     def latest(self) -> int:
         """The rid of the latest entry."""
@@ -382,6 +401,7 @@ class SQLiteShelf(Shelf):
         rows = [Row._make(row[1:]) for row in self._db.execute(sql.FIND_ALL, (head.number,))]
         self._forget_words(head, rows)
         self._db.execute(sql.DELETE_ROWS, (head.number,))
+        self._chunks.pop(head.number, None)
         index.settle(self._db)
 
     def _forget_words(self, head: Head, rows: Sequence[Row]) -> None:
@@ -437,6 +457,7 @@ class SQLiteShelf(Shelf):
         return (rows[0][1], [data.decode() for _, data in rows[1:]]) if rows else None
 
     def _drafts(self, head: Head, after: int) -> list[tuple[int, bytes]]:
+        self.flush()
         found = self._db.execute(sql.FIND_DRAFT, (head.number, after)).fetchall()
         for number, digest, data in found:
             if _draft_digest(head, number, data) != digest:
@@ -448,14 +469,21 @@ class SQLiteShelf(Shelf):
         self._add_draft(head, 0, body)
 
     def add_chunk(self, head: Head, text: str) -> None:
-        (last,) = self._db.execute(sql.LAST_CHUNK, (head.number,)).fetchone()
+        last = self._chunks.get(head.number)
+        if last is None:
+            self.flush()
+            (last,) = self._db.execute(sql.LAST_CHUNK, (head.number,)).fetchone()
         self._add_draft(head, (last or 0) + 1, text.encode())
 
     def _add_draft(self, head: Head, number: int, data: bytes) -> None:
         digest = _draft_digest(head, number, data)
-        self._db.execute(sql.INSERT_DRAFT, (head.number, number, digest, data))
+        piece = (head.number, number, bytearray(digest), bytearray(data))
+        self._said.setdefault(head.number, []).append(piece)
+        self._chunks[head.number] = number
 
     def drop_draft(self, head: Head) -> None:
+        self._said.pop(head.number, None)
+        self._chunks.pop(head.number, None)
         self._db.execute(sql.DELETE_DRAFT, (head.number,))
 
     def chunks(self, head: Head, after: int) -> Sequence[tuple[int, str]]:
