@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 from datetime import timedelta
@@ -327,11 +328,42 @@ def test_it_goes_on_when_the_server_has_ended_every_connection(url):
         await asyncio.to_thread(server().sql, END, name)
         await appended(store, record, "c", lease=lease)
         await tenant.journal(lease, "so far")
-        async with open_store(url) as other:
-            assert (await other.tenant().load("k")).draft.is_running
+        async with open_store(url) as other, asyncio.timeout(60):
+            # The connection that tells that we are alive comes back by itself, in its own time.
+            while not (await other.tenant().load("k")).draft.is_running:
+                pass
         assert await texts(store, record.id) == ["a", "b", "c"]
 
     run(scenario, url)
+
+
+READS = {
+    "tenants": lambda store, _: store.tenants(),
+    "look": lambda store, _: store.look(),
+    "load": lambda store, _: store.tenant().load("k"),
+    "read": lambda store, id: store.tenant().read(id),
+    "list": lambda store, _: store.tenant().list(),
+    "search": lambda store, _: store.tenant().search("a"),
+    "verify": lambda store, _: store.tenant().verify(),
+    "export": lambda store, id: store.tenant().export(id),
+}
+
+
+@pytest.mark.parametrize("do", READS)
+def test_what_is_read_is_read_again_when_the_connection_breaks(url, do):
+    """At its first and at its second request; nobody is told."""
+
+    async def main():
+        async with Proxy(url) as proxy, open_store(proxy.url) as store:
+            record = await session(store, "a")
+            wanted = await READS[do](store, record.id)
+            for number in (1, 2):
+                requests = iter(range(1, 1_000))
+                proxy.cut_when = lambda _, n=number, r=requests: next(r) == n
+                assert await READS[do](store, record.id) == wanted
+            assert proxy.cuts == 2
+
+    asyncio.run(main())
 
 
 END = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -380,6 +412,26 @@ def test_every_wait_has_a_limit(url):
 
     assert run(scenario, url) == ["30s", "10s", "30s"]
     assert run(scenario, f"{url}?statement_timeout=7s") == ["7s", "10s", "30s"]
+
+
+def test_a_connection_that_nobody_uses_is_kept_alive(url):
+    """From both sides, in the pool and where it is listened: a firewall forgets what is silent."""
+
+    async def scenario(store):
+        await store._holder.hold()
+        found = []
+        async with store._pool.lend() as lent:
+            for link in (lent, *store._holder.links()):
+                ours = link.raw._transport.get_extra_info("socket")
+                assert ours.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+                names = ("idle", "interval", "count")
+                found.append([await link.raw.fetchval(f"SHOW tcp_keepalives_{n}") for n in names])
+                if hasattr(socket, "TCP_KEEPIDLE"):
+                    assert ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
+        return found
+
+    assert run(scenario, url) == [["60", "10", "3"]] * 2
+    assert run(scenario, f"{url}?tcp_keepalives_idle=7") == [["7", "10", "3"]] * 2
 
 
 FORK = """

@@ -12,6 +12,7 @@ transaction: no LISTEN, no prepared statement, no setting of a session.
 import asyncio
 import os
 import re
+import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
@@ -35,7 +36,18 @@ SETTINGS = {
     "statement_timeout": "30s",
     "lock_timeout": "10s",
     "idle_in_transaction_session_timeout": "30s",
+    "tcp_keepalives_idle": "60",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
     "jit": "off",
+}
+# The same on our side; and how long what was sent may stay without an answer of the machine.
+_ALIVE = {
+    "TCP_KEEPIDLE": 60,
+    "TCP_KEEPALIVE": 60,  # its name on macOS
+    "TCP_KEEPINTVL": 10,
+    "TCP_KEEPCNT": 3,
+    "TCP_USER_TIMEOUT": 30_000,
 }
 _HOST = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^\[\]:/?#\s]*)(:[0-9]{1,5})?")
 _LOOK = """SELECT current_setting('server_version_num')::int AS version,
@@ -217,6 +229,7 @@ class Server:
             if raw is not None:
                 raw.terminate()
             raise
+        _keep_alive(raw)
         return Link(raw, facts, self)
 
     def check(self) -> None:
@@ -233,6 +246,22 @@ class Server:
             raise StoreUnavailable(
                 self.where, f"synchronous_commit stays {taken}: it has to be {self.commit_setting}"
             )
+
+
+def _keep_alive(raw: Any) -> None:
+    """Send something now and then, also where nobody asks for anything.
+
+    Firewalls forget a connection that is silent for long, as that of one who listens; and a machine
+    that is off does not say so.
+    """
+    ours = raw._transport.get_extra_info("socket")
+    if ours.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _ALIVE.items():
+        if (option := getattr(socket, name, None)) is not None:
+            with suppress(OSError):  # not every system has all of them
+                ours.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 async def facts_of(raw: Any) -> Facts:
