@@ -21,6 +21,7 @@ from holdfast.messages import Message
 from holdfast.stores import Record, open_store
 from holdfast.stores.postgresql import pool, tables
 from holdfast.stores.postgresql.heads import tenant_of
+from holdfast.stores.postgresql.server import SETTINGS
 from postgres_proxy import Proxy
 from postgres_server import name_of, server
 
@@ -412,6 +413,27 @@ def test_every_wait_has_a_limit(url):
 
     assert run(scenario, url) == ["30s", "10s", "30s"]
     assert run(scenario, f"{url}?statement_timeout=7s") == ["7s", "10s", "30s"]
+
+
+def test_a_store_comes_back_while_the_server_still_holds_its_lost_connection(url, monkeypatch):
+    """The server has not noticed that it leads nowhere, and keeps the lock of those who are alive
+    for it: it is told to let it go, and not waited for."""
+    monkeypatch.setitem(SETTINGS, "lock_timeout", "60s")
+
+    async def main():
+        async with Proxy(url) as proxy, open_store(proxy.url) as store, asyncio.timeout(30):
+            tenant, record = store.tenant(), await session(store, "a")
+            other = await session(store, key="other")
+            lease = await tenant.begin(record.id, "one", HOUR, {})
+            proxy.forget()
+
+            await tenant.begin(other.id, "one", HOUR, {})
+
+            await appended(store, record, "b", lease=lease)
+            async with open_store(url) as another:
+                assert (await another.tenant().load("k")).draft.is_running
+
+    asyncio.run(main())
 
 
 def test_a_connection_that_nobody_uses_is_kept_alive(url):
