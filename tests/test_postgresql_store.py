@@ -409,9 +409,13 @@ def test_every_wait_has_a_limit(url):
     async def scenario(store):
         async with store._pool.lend() as link:
             names = ("statement", "lock", "idle_in_transaction_session")
-            return [await link.raw.fetchval(f"SHOW {name}_timeout") for name in names]
+            await link.begin("{}")
+            found = [await link.raw.fetchval(f"SHOW {name}_timeout") for name in names]
+            await link.raw.execute("COMMIT")
+            return found
 
     assert run(scenario, url) == ["30s", "10s", "30s"]
+    assert run(scenario, f"{url}?notify=off") == ["30s", "10s", "30s"]
     assert run(scenario, f"{url}?statement_timeout=7s") == ["7s", "10s", "30s"]
 
 

@@ -60,7 +60,9 @@ _LOOK = """SELECT current_setting('server_version_num')::int AS version,
 """
 _STANDBYS = "SELECT application_name, state, sync_state FROM pg_stat_replication"
 _PREPARE = f"""SELECT set_config('{SETTING}', $1, true), set_config('synchronous_commit', $2, true),
-    set_config('statement_timeout', $3, true), set_config('lock_timeout', $4, true)"""
+    set_config('statement_timeout', $3, true), set_config('lock_timeout', $4, true),
+    set_config('idle_in_transaction_session_timeout', $5, true)"""
+_LIMITS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
 
 
 class Address(NamedTuple):
@@ -148,7 +150,7 @@ class Link:
         kind = "ISOLATION LEVEL REPEATABLE READ READ ONLY" if is_reading else "READ WRITE"
         await self.raw.execute(f"BEGIN {kind}")
         if self._server.address.is_pooled:
-            limits = SETTINGS["statement_timeout"], SETTINGS["lock_timeout"]
+            limits = [SETTINGS[name] for name in _LIMITS]
             await self.raw.fetchrow(_PREPARE, tenants, self._server.commit_setting, *limits)
 
     async def close(self) -> None:
