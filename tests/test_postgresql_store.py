@@ -20,8 +20,9 @@ from holdfast.errors import (
 from holdfast.messages import Message
 from holdfast.stores import Record, open_store
 from holdfast.stores.postgresql import pool, tables
-from holdfast.stores.postgresql.heads import tenant_of
-from holdfast.stores.postgresql.server import SETTINGS
+from holdfast.stores.postgresql import statements as sql
+from holdfast.stores.postgresql.heads import session_of, tenant_of
+from holdfast.stores.postgresql.server import SETTINGS, as_array
 from postgres_proxy import Proxy
 from postgres_server import name_of, server
 
@@ -80,9 +81,9 @@ def test_appends_of_one_round_are_one_statement(url, monkeypatch):
         records = [await session(store, "a", key=f"k{n}") for n in range(10)]
         written, write = [], store._commits._write
 
-        async def counted(link, tenants, shelf, tickets):
+        async def counted(link, tenants, shelf, tickets, **options):
             written.append(len(tickets))
-            return await write(link, tenants, shelf, tickets)
+            return await write(link, tenants, shelf, tickets, **options)
 
         monkeypatch.setattr(store._commits, "_write", counted)
         await asyncio.gather(*(appended(store, records[n % 10], f"{n}") for n in range(50)))
@@ -262,6 +263,30 @@ def test_the_index_of_words_holds_no_word(url):
 
 
 # Connections
+
+
+@pytest.mark.parametrize("options", ["", "?notify=off"])
+def test_a_session_that_somebody_has_locked_holds_up_no_other(url, options):
+    """A machine that stands still in a transaction, or one that is long: those who write to other
+    sessions go on, first in the same batch and then in the next ones."""
+
+    async def scenario(store):
+        records = [await session(store, key=f"k{n}") for n in range(4)]
+        async with open_store(url) as other, other._pool.lend() as link, asyncio.timeout(60):
+            await link.begin(as_array([tenant_of("")]))
+            await link.raw.fetch(sql.LOCK_HEAD, session_of("", records[0].id))
+            for text in ("a", "b"):
+                tasks = [asyncio.ensure_future(appended(store, each, text)) for each in records]
+                await asyncio.gather(*tasks[1:])
+                assert not tasks[0].done()
+            await link.raw.execute("ROLLBACK")
+        await asyncio.gather(*tasks)
+        return [await texts(store, each.id) for each in records]
+
+    first, *others = run(scenario, f"{url}{options}")
+
+    assert sorted(first) == ["a", "b"]
+    assert others == [["a", "b"]] * 3
 
 
 @pytest.mark.parametrize("do", ["create", "update", "begin", "branch", "erase", "clear", "delete"])

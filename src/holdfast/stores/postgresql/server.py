@@ -26,6 +26,7 @@ from holdfast.stores.postgresql.names import SETTING
 
 Durability = Literal["sync", "fast"]
 VERSION_MIN = 14
+HURRY_MS = 250  # that a batch waits for a lock, before it goes on without who has it
 POOL = 10
 POOL_MIN = 2
 CONNECT_S = 3.0  # for one host
@@ -132,6 +133,7 @@ class Link:
         self.facts = facts
         self._server = server
         self._tenants = ""
+        self._is_hurried = False
 
     @property
     def is_closed(self) -> bool:
@@ -143,14 +145,25 @@ class Link:
             await self.raw.fetchrow(f"SELECT set_config('{SETTING}', $1, false)", tenants)
             self._tenants = tenants
 
-    async def begin(self, tenants: str, *, is_reading: bool = False) -> None:
+    async def hurry(self) -> None:
+        """Wait for no lock any longer, but in transactions."""
+        if not self._is_hurried:
+            await self.raw.execute(f"SET lock_timeout = {HURRY_MS}")
+            self._is_hurried = True
+
+    async def begin(
+        self, tenants: str, *, is_reading: bool = False, is_hurried: bool = False
+    ) -> None:
         """Begin a transaction, in which rows of these tenants are seen."""
         if not self._server.address.is_pooled:
             await self.allow(tenants)
         kind = "ISOLATION LEVEL REPEATABLE READ READ ONLY" if is_reading else "READ WRITE"
-        await self.raw.execute(f"BEGIN {kind}")
+        patience = "; SET LOCAL lock_timeout TO DEFAULT" if self._is_hurried else ""
+        await self.raw.execute(f"BEGIN {kind}{patience}")
         if self._server.address.is_pooled:
             limits = [SETTINGS[name] for name in _LIMITS]
+            if is_hurried:
+                limits[1] = f"{HURRY_MS}ms"
             await self.raw.fetchrow(_PREPARE, tenants, self._server.commit_setting, *limits)
 
     async def close(self) -> None:
