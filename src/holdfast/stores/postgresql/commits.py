@@ -79,8 +79,8 @@ class Commits:
                     is_skipping = True
                 else:
                     break  # one of them is the reason: each is tried by itself
-        left += alone
-        return [ticket for ticket in tickets if ticket in left]
+        undone = {*left, *alone}
+        return [ticket for ticket in tickets if ticket in undone]
 
     async def _round(
         self, tickets: Sequence[Ticket[Any]], alone: list[Ticket[Any]], *, is_skipping: bool
