@@ -46,7 +46,7 @@ async def measure(table: Table, folder: Path, *, rounds: int, quick: bool) -> No
         await one_caller(table, ours, raw, ids, rounds=20 if quick else 100)
         await many_callers(table, ours, raw, ids, rounds=rounds)
         await watchers(table, ours, ids[0], times=100 if quick else 500)
-        processes(table, cluster, ids, rounds=1 if quick else 5)
+        processes(table, cluster, ids, rounds=1 if quick else 7)
     finally:
         cluster.stop("fast")
 
@@ -182,25 +182,38 @@ async def watchers(table: Table, ours: str, id: str, *, times: int) -> None:
 
 
 def processes(table: Table, cluster: Any, ids: Sequence[str], *, rounds: int) -> None:
-    """The same callers in one process and in two; and how many cores that takes, server and all."""
-    ours = cluster.url("ours", ROLE)
+    """The same callers in one process and in two; and how many cores that takes, server and all.
+
+    The raw driver does the same beside it, in each process on two connections, as ours does: what
+    two processes of it have more than one is what server and cores leave for a second one.
+    """
+    ours, raw = cluster.url("ours", ROLE), cluster.url("raw")
     jobs = {
         "one": [_job(ours, ids)],
         "two": [_job(ours, ids[::2]), _job(ours, ids[1::2])],
+        "raw one": [_job(raw, ids, is_raw=True)],
+        "raw two": [_job(raw, ids[::2], is_raw=True), _job(raw, ids[1::2], is_raw=True)],
     }
-    found: dict[str, list[tuple[float, float]]] = {"one": [], "two": []}
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in jobs}
     for _ in range(rounds):
         for name, some in jobs.items():
             before = _server_cpu_s(cluster)
-            per_s, client = _together(some)
-            found[name].append((per_s, client + (_server_cpu_s(cluster) - before) / SECONDS))
+            total, client = _together(some)
+            found[name].append((total, client + (_server_cpu_s(cluster) - before) / SECONDS))
     table.title(f"PostgreSQL: 2 processes with {CALLERS // 2} callers each, against 1 (turns/s)")
-    one, two = ([each[0] for each in found[name]] for name in ("one", "two"))
-    table.row("in sum", quantile(two, 0.5), quantile(one, 0.5), ratio(two, one), least=1)
+    per_s = {name: [each[0] for each in some] for name, some in found.items()}
+    middle = {name: quantile(some, 0.5) for name, some in per_s.items()}
+    more, limit = ratio(per_s["two"], per_s["one"]), ratio(per_s["raw two"], per_s["raw one"])
+    table.row("in sum", middle["two"], middle["one"], more, least=1)
+    table.note(
+        f"(the raw driver in 2 processes: {middle['raw two']:,.0f}, in 1: "
+        f"{middle['raw one']:,.0f}, ratio {limit:.2f})"
+    )
     cores = {name: quantile([each[1] for each in some], 0.5) for name, some in found.items()}
     table.note(
         f"(cores in use by clients and server: {cores['one']:.2f} with one process, "
-        f"{cores['two']:.2f} with two, of {os.cpu_count()})"
+        f"{cores['two']:.2f} with two; of the raw driver {cores['raw one']:.2f} and "
+        f"{cores['raw two']:.2f}; of {os.cpu_count()})"
     )
 
 
@@ -215,8 +228,8 @@ def _server_cpu_s(cluster: Any) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _job(url: str, ids: Sequence[str]) -> str:
-    return json.dumps({"url": url, "ids": list(ids)})
+def _job(url: str, ids: Sequence[str], *, is_raw: bool = False) -> str:
+    return json.dumps({"url": url, "ids": list(ids), "is_raw": is_raw})
 
 
 def _together(jobs: list[str]) -> tuple[float, float]:
@@ -242,6 +255,8 @@ def _together(jobs: list[str]) -> tuple[float, float]:
 
 async def work(job: dict[str, Any]) -> tuple[float, float]:
     """What one of the processes does: turns a second, and how much of a core it used."""
+    if job["is_raw"]:
+        return await work_raw(job)
     async with open_store(job["url"]) as store:
         tenant = store.tenant(TENANT)
         crowd = Crowd(tenant, job["ids"], turns(8))
@@ -252,6 +267,32 @@ async def work(job: dict[str, Any]) -> tuple[float, float]:
         times = await crowd.run(seconds=SECONDS)
         seconds = clock() - start
         return len(times) / seconds, (time.process_time() - cpu) / seconds
+
+
+async def work_raw(job: dict[str, Any]) -> tuple[float, float]:
+    """On each of two connections one statement after the other, with a turn for each session."""
+    from stores_postgresql_raw import Raw
+
+    halves = job["ids"][::2], job["ids"][1::2]
+    raws = [await Raw.connected(job["url"], ids) for ids in halves]
+    (turn,) = turns(1)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    start, cpu = clock(), time.process_time()
+
+    async def write(raw: Any, ids: Sequence[str]) -> int:
+        count = 0
+        while clock() - start < SECONDS:
+            await raw.append([(id, turn) for id in ids])
+            count += len(ids)
+        return count
+
+    counts = await asyncio.gather(*map(write, raws, halves))
+    seconds = clock() - start
+    used = time.process_time() - cpu
+    for raw in raws:
+        await raw.close()
+    return sum(counts) / seconds, used / seconds
 
 
 async def execute(url: str, statement: str) -> None:

@@ -191,6 +191,23 @@ async def test_a_live_nanobot_drops_nothing_for_good(nanobot):
 
 
 @asynchronous
+async def test_a_live_nanobot_that_spoke_first_may_save_as_often_as_it_likes(nanobot):
+    """Its own lines have ids of ours in the file, and none in its cache."""
+    said = ["a", "ours"]
+    nanobot.ask("say", key=KEY, role="user", content="a")
+    async with open_store(nanobot.url) as store:
+        record = await store.tenant().load(KEY)
+        await store.tenant().append(record.id, [Message.assistant("ours")])
+        for number in range(4):
+            said.append(f"theirs {number}")
+            nanobot.ask("say", key=KEY, role="user", content=said[-1])
+            assert await texts(store) == said
+
+    nanobot.ask("start")
+    assert contents(nanobot.ask("messages", key=KEY)) == said
+
+
+@asynchronous
 async def test_a_conversation_that_it_begins_anew(nanobot):
     """Its `/new` leaves what was said on the old branch."""
     async with open_store(nanobot.url) as store:

@@ -10,7 +10,9 @@ class Proxy:
 
     `delay_s` is how late answers come. `cut_when(data)` is asked about all that goes to the
     server: if it says yes, that is passed on, and the line is cut before the answer comes back.
-    While `is_dead`, nothing is passed on, in either direction, and nobody is told.
+    While `is_dead`, nothing is passed on, in either direction, and nobody is told. `forget()` does
+    what a firewall does with lines that were silent for long: the client finds its own reset, and
+    the server is told nothing.
     """
 
     def __init__(self, url, delay_s=0.0):
@@ -21,6 +23,7 @@ class Proxy:
         self._alive = asyncio.Event()
         self._alive.set()
         self._tasks = set()
+        self._clients = {}
 
     async def __aenter__(self):
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -40,6 +43,11 @@ class Proxy:
     def is_dead(self, is_dead):
         (self._alive.clear if is_dead else self._alive.set)()
 
+    def forget(self):
+        for writer, is_forgotten in self._clients.items():
+            is_forgotten.set()
+            writer.transport.abort()
+
     @property
     def url(self):
         port = self._server.sockets[0].getsockname()[1]
@@ -57,14 +65,18 @@ class Proxy:
         there = None
         try:
             there = await asyncio.open_connection(self._parts.hostname, self._parts.port)
-            is_cut = asyncio.Event()
+            is_cut, is_forgotten = asyncio.Event(), asyncio.Event()
+            self._clients[writer] = is_forgotten
             ways = [
                 asyncio.ensure_future(self._to_server(reader, there[1], is_cut)),
                 asyncio.ensure_future(self._to_client(there[0], writer, is_cut)),
             ]
             try:
                 await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+                if is_forgotten.is_set():
+                    await asyncio.Event().wait()
             finally:
+                self._clients.pop(writer, None)
                 for way in ways:
                     way.cancel()
                 await asyncio.gather(*ways, return_exceptions=True)

@@ -139,6 +139,19 @@ async def test_two_keys_with_one_plain_name_never_share_a_file(tmp_path):
             assert [row.entry.text for row in rows] == [key, key]
 
 
+@pytest.mark.parametrize("second", ["telegram:a:b", "tg:nul\0x", "tg:" + "a" * 300])
+@asynchronous
+async def test_a_key_without_a_name_of_its_own_changes_nothing_for_the_others(tmp_path, second):
+    """A14: it gets a name that is neither of nanobot's, so the folder goes on as it was."""
+    for key in ("telegram:a_b", second, "telegram:1"):
+        async with open_store(f"jsonl:{tmp_path}/s") as store:
+            await store.tenant().create(Record(key=key))
+
+    found = {path.name for path in (tmp_path / "s").glob("*.jsonl")}
+
+    assert found == {"telegram_a_b.jsonl", names.own_name(second), "telegram_1.jsonl"}
+
+
 @pytest.mark.parametrize(
     ("url", "name"),
     [("jsonl:{}", "cli_direct.jsonl"), ("jsonl:{}?names=base64url", "Y2xpOmRpcmVjdA.jsonl")],

@@ -95,6 +95,55 @@ async def test_lines_that_a_running_nanobot_had_not_seen_are_there_again(tmp_pat
 
 
 @asynchronous
+async def test_lines_that_it_has_not_seen_are_there_again_after_each_of_its_saves(tmp_path):
+    """Its own lines have no ids of ours in its cache, and have them in the file once we have
+    written it anew: that is no conversation begun anew, however often it saves."""
+    nanobot = Nanobot(tmp_path)
+    nanobot.say(KEY, "user", "theirs 0")
+    nanobot.save(KEY)
+    said = ["theirs 0", "ours"]
+    async with open_store(f"jsonl:{tmp_path}") as store:
+        record = await store.tenant().load(KEY)
+        await store.tenant().append(record.id, [Message.assistant("ours")])
+        for number in range(1, 5):
+            said.append(f"theirs {number}")
+            nanobot.say(KEY, "user", said[-1])
+            nanobot.save(KEY)
+
+            assert texts(await everything(store)) == said
+            assert contents(tmp_path) == said
+
+        assert (await store.tenant().load(KEY)).branch == "main"
+        assert (await store.tenant().verify()).problems == ()
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+@asynchronous
+async def test_lines_of_its_own_that_nanobot_leaves_out_make_a_branch(tmp_path, is_open):
+    """S4-51: it keeps the end of a conversation alone. It wrote what it left out, so it knew it;
+    what we show is what it shows, and the old branch has the rest."""
+    nanobot = Nanobot(tmp_path)
+    for number in range(6):
+        nanobot.say(KEY, "user", f"theirs {number}")
+    nanobot.save(KEY)
+    async with open_store(f"jsonl:{tmp_path}") as store:
+        assert len(await everything(store)) == 6
+        if is_open:
+            del nanobot.session(KEY)[1][:4]
+            nanobot.save(KEY)
+            assert texts(await everything(store)) == ["theirs 4", "theirs 5"]
+    if not is_open:
+        del nanobot.session(KEY)[1][:4]
+        nanobot.save(KEY)
+
+    async with open_store(f"jsonl:{tmp_path}") as store:
+        assert texts(await everything(store)) == ["theirs 4", "theirs 5"]
+        assert texts(await everything(store, "main")) == [f"theirs {number}" for number in range(6)]
+        assert (await store.tenant().verify()).problems == ()
+    assert contents(tmp_path) == ["theirs 4", "theirs 5"]
+
+
+@asynchronous
 async def test_a_nanobot_that_only_shuts_down_drops_nothing(tmp_path):
     """It saves what it has, which is less than what is there."""
     nanobot = Nanobot(tmp_path)

@@ -1,8 +1,10 @@
 """What is special about sessions in files: memory, processes, and where everything lies."""
 
 import asyncio
+import errno
 import json
 import os
+import shutil
 import stat
 from datetime import timedelta
 from pathlib import Path
@@ -116,6 +118,59 @@ async def test_a_name_that_leads_elsewhere_is_never_followed(tmp_path, name, kin
         assert name == "a_b.jsonl" or (name, kind) == (".holdfast", "folder")
     assert (outside / "canary").read_text() == "canary"
     assert [path.name for path in outside.iterdir()] == ["canary"]
+
+
+@asynchronous
+async def test_a_backup_has_files_and_nothing_that_leads_elsewhere(tmp_path):
+    """A link, to a file, to a folder or to nothing, and what is no file: none of it is followed,
+    none of it stands in the way."""
+    place, outside, target = (tmp_path / name for name in ("s", "outside", "backup"))
+    outside.mkdir()
+    (outside / "canary").write_text("canary")
+    async with open_store(f"jsonl:{place}") as store:
+        record = await store.tenant("t").create(Record(key="a:b"), [Message.user("x")])
+        (place / "file.jsonl").symlink_to(outside / "canary")
+        (place / ".holdfast" / "folder").symlink_to(outside)
+        (place / "nothing.jsonl").symlink_to(tmp_path / "nowhere")
+        os.mkfifo(place / "fifo.jsonl")
+
+        await store.backup(target)
+
+    assert not any(path.is_symlink() for path in target.rglob("*"))
+    assert not any(path.name in ("canary", "fifo.jsonl") for path in target.rglob("*"))
+    assert "canary" not in "".join(p.read_text() for p in target.glob("*.jsonl"))
+    async with open_store(f"jsonl:{target}", create=False) as store:
+        assert len(await store.tenant("t").read(record.id)) == 1
+
+
+@asynchronous
+async def test_a_backup_inside_the_folder_does_not_hold_itself(tmp_path):
+    async with open_store(f"jsonl:{tmp_path / 's'}") as store:
+        await store.tenant().create(Record(key="a:b"), [Message.user("x")])
+        await store.backup(tmp_path / "s" / "backup")
+
+    found = sorted(path.name for path in (tmp_path / "s" / "backup").iterdir())
+    assert found == [".holdfast", "a_b.jsonl"]
+
+
+@asynchronous
+async def test_a_backup_that_cannot_be_whole_is_none(tmp_path, monkeypatch):
+    """What cannot be read is told as it is, and nothing is left of it."""
+    real = shutil.copy2
+
+    def copy2(source, path, **options):
+        if str(source).endswith(".jsonl"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), source)
+        return real(source, path, **options)
+
+    async with open_store(f"jsonl:{tmp_path / 's'}") as store:
+        await store.tenant().create(Record(key="a:b"), [Message.user("x")])
+        monkeypatch.setattr(shutil, "copy2", copy2)
+
+        with pytest.raises(StoreUnavailable, match="EACCES"):
+            await store.backup(tmp_path / "backup")
+
+    assert not (tmp_path / "backup").exists()
 
 
 @pytest.mark.parametrize(

@@ -149,9 +149,9 @@ def test_a_hundred_sessions_are_appended_to_in_two_statements_at_most(database):
         made = await asyncio.gather(*(tenant.create(Record(key=f"k{n}")) for n in range(100)))
         written, write = [], store._commits._write
 
-        async def counted(link, tenants, shelf, tickets):
+        async def counted(link, tenants, shelf, tickets, **options):
             written.append(len(tickets))
-            return await write(link, tenants, shelf, tickets)
+            return await write(link, tenants, shelf, tickets, **options)
 
         store._commits._write = counted
         await asyncio.gather(*(tenant.append(each.id, [Message.user("a")]) for each in made))

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 from datetime import timedelta
@@ -21,8 +22,10 @@ from holdfast.errors import (
 from holdfast.messages import Message
 from holdfast.stores import Record, open_store
 from holdfast.stores.postgresql import pool, tables
+from holdfast.stores.postgresql import statements as sql
 from holdfast.stores.postgresql import store as store_module
-from holdfast.stores.postgresql.heads import tenant_of
+from holdfast.stores.postgresql.heads import session_of, tenant_of
+from holdfast.stores.postgresql.server import SETTINGS, as_array
 from postgres_proxy import Proxy
 from postgres_server import name_of, server
 
@@ -81,9 +84,9 @@ def test_appends_of_one_round_are_one_statement(url, monkeypatch):
         records = [await session(store, "a", key=f"k{n}") for n in range(10)]
         written, write = [], store._commits._write
 
-        async def counted(link, tenants, shelf, tickets):
+        async def counted(link, tenants, shelf, tickets, **options):
             written.append(len(tickets))
-            return await write(link, tenants, shelf, tickets)
+            return await write(link, tenants, shelf, tickets, **options)
 
         monkeypatch.setattr(store._commits, "_write", counted)
         await asyncio.gather(*(appended(store, records[n % 10], f"{n}") for n in range(50)))
@@ -290,6 +293,30 @@ def test_a_search_ends_while_others_go_on_writing(url, monkeypatch):
     run(scenario, url)
 
 
+@pytest.mark.parametrize("options", ["", "?notify=off"])
+def test_a_session_that_somebody_has_locked_holds_up_no_other(url, options):
+    """A machine that stands still in a transaction, or one that is long: those who write to other
+    sessions go on, first in the same batch and then in the next ones."""
+
+    async def scenario(store):
+        records = [await session(store, key=f"k{n}") for n in range(4)]
+        async with open_store(url) as other, other._pool.lend() as link, asyncio.timeout(60):
+            await link.begin(as_array([tenant_of("")]))
+            await link.raw.fetch(sql.LOCK_HEAD, session_of("", records[0].id))
+            for text in ("a", "b"):
+                tasks = [asyncio.ensure_future(appended(store, each, text)) for each in records]
+                await asyncio.gather(*tasks[1:])
+                assert not tasks[0].done()
+            await link.raw.execute("ROLLBACK")
+        await asyncio.gather(*tasks)
+        return [await texts(store, each.id) for each in records]
+
+    first, *others = run(scenario, f"{url}{options}")
+
+    assert sorted(first) == ["a", "b"]
+    assert others == [["a", "b"]] * 3
+
+
 @pytest.mark.parametrize("do", ["create", "update", "begin", "branch", "erase", "clear", "delete"])
 def test_any_other_commit_whose_answer_is_lost_is_looked_up(url, do):
     """It has happened once, and its caller is told what came of it."""
@@ -355,11 +382,42 @@ def test_it_goes_on_when_the_server_has_ended_every_connection(url):
         await asyncio.to_thread(server().sql, END, name)
         await appended(store, record, "c", lease=lease)
         await tenant.journal(lease, "so far")
-        async with open_store(url) as other:
-            assert (await other.tenant().load("k")).draft.is_running
+        async with open_store(url) as other, asyncio.timeout(60):
+            # The connection that tells that we are alive comes back by itself, in its own time.
+            while not (await other.tenant().load("k")).draft.is_running:
+                pass
         assert await texts(store, record.id) == ["a", "b", "c"]
 
     run(scenario, url)
+
+
+READS = {
+    "tenants": lambda store, _: store.tenants(),
+    "look": lambda store, _: store.look(),
+    "load": lambda store, _: store.tenant().load("k"),
+    "read": lambda store, id: store.tenant().read(id),
+    "list": lambda store, _: store.tenant().list(),
+    "search": lambda store, _: store.tenant().search("a"),
+    "verify": lambda store, _: store.tenant().verify(),
+    "export": lambda store, id: store.tenant().export(id),
+}
+
+
+@pytest.mark.parametrize("do", READS)
+def test_what_is_read_is_read_again_when_the_connection_breaks(url, do):
+    """At its first and at its second request; nobody is told."""
+
+    async def main():
+        async with Proxy(url) as proxy, open_store(proxy.url) as store:
+            record = await session(store, "a")
+            wanted = await READS[do](store, record.id)
+            for number in (1, 2):
+                requests = iter(range(1, 1_000))
+                proxy.cut_when = lambda _, n=number, r=requests: next(r) == n
+                assert await READS[do](store, record.id) == wanted
+            assert proxy.cuts == 2
+
+    asyncio.run(main())
 
 
 END = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -437,10 +495,55 @@ def test_every_wait_has_a_limit(url):
     async def scenario(store):
         async with store._pool.lend() as link:
             names = ("statement", "lock", "idle_in_transaction_session")
-            return [await link.raw.fetchval(f"SHOW {name}_timeout") for name in names]
+            await link.begin("{}")
+            found = [await link.raw.fetchval(f"SHOW {name}_timeout") for name in names]
+            await link.raw.execute("COMMIT")
+            return found
 
     assert run(scenario, url) == ["30s", "10s", "30s"]
+    assert run(scenario, f"{url}?notify=off") == ["30s", "10s", "30s"]
     assert run(scenario, f"{url}?statement_timeout=7s") == ["7s", "10s", "30s"]
+
+
+def test_a_store_comes_back_while_the_server_still_holds_its_lost_connection(url, monkeypatch):
+    """The server has not noticed that it leads nowhere, and keeps the lock of those who are alive
+    for it: it is told to let it go, and not waited for."""
+    monkeypatch.setitem(SETTINGS, "lock_timeout", "60s")
+
+    async def main():
+        async with Proxy(url) as proxy, open_store(proxy.url) as store, asyncio.timeout(30):
+            tenant, record = store.tenant(), await session(store, "a")
+            other = await session(store, key="other")
+            lease = await tenant.begin(record.id, "one", HOUR, {})
+            proxy.forget()
+
+            await tenant.begin(other.id, "one", HOUR, {})
+
+            await appended(store, record, "b", lease=lease)
+            async with open_store(url) as another:
+                assert (await another.tenant().load("k")).draft.is_running
+
+    asyncio.run(main())
+
+
+def test_a_connection_that_nobody_uses_is_kept_alive(url):
+    """From both sides, in the pool and where it is listened: a firewall forgets what is silent."""
+
+    async def scenario(store):
+        await store._holder.hold()
+        found = []
+        async with store._pool.lend() as lent:
+            for link in (lent, *store._holder.links()):
+                ours = link.raw._transport.get_extra_info("socket")
+                assert ours.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+                names = ("idle", "interval", "count")
+                found.append([await link.raw.fetchval(f"SHOW tcp_keepalives_{n}") for n in names])
+                if hasattr(socket, "TCP_KEEPIDLE"):
+                    assert ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
+        return found
+
+    assert run(scenario, url) == [["60", "10", "3"]] * 2
+    assert run(scenario, f"{url}?tcp_keepalives_idle=7") == [["7", "10", "3"]] * 2
 
 
 FORK = """

@@ -277,6 +277,58 @@ def test_what_crashes_leave_in_a_file(fast_path, case):
     assert kept == ([data] if lost else [])
 
 
+def _torn_in_the_middle(lines):
+    """What may become of a file, which original is set aside, and how many lines are told lost."""
+    whole, half = b"".join(lines), lines[2][: len(lines[2]) // 2]
+    zeros = b"\0" * len(lines[2])
+    return {
+        "a line is zeros": (b"".join([*lines[:2], zeros, *lines[3:]]), 0),
+        "two lines are zeros": (b"".join([*lines[:2], zeros, zeros, *lines[4:]]), 0),
+        "half a line is zeros": (b"".join([*lines[:2], half, zeros, *lines[3:]]), 1),
+        "half a line, then a whole one": (b"".join([*lines[:2], half, *lines[3:]]), 1),
+        "half a line": (b"".join([*lines[:2], half + b"\n", *lines[3:]]), 1),
+        "a newline that is missing": (b"".join([*lines[:2], lines[2][:-1], *lines[3:]]), 1),
+        "all messages are zeros": (lines[0] + bytes(len(whole) - len(lines[0])), 0),
+        "all of it is zeros": (bytes(len(whole)), 0),
+        "carriage returns": (whole.replace(b"\n", b"\r\n"), 0),
+        "a byte-order mark": (b"\xef\xbb\xbf" + whole, 0),
+        "blank lines": (whole.replace(b"\n", b"\n\n"), 0),
+        "half a line of another": (whole + b'{"role": "user", "content": "hal', 1),
+    }
+
+
+@pytest.mark.parametrize("case", _torn_in_the_middle([b"1234\n"] * 9))
+@pytest.mark.parametrize("is_theirs", [False, True], ids=["our lines", "nanobot's lines"])
+def test_a_file_that_we_know_is_whole_again(fast_path, is_theirs, case):
+    """B52: the sidecar has what cannot be read in nanobot's file. It is there again, where it was,
+    on the branch that it was on; how much could not be read is told, and the original is kept."""
+    folder = fast_path / "n"
+    if is_theirs:
+        folder.mkdir()
+        (folder / FILE).write_bytes(b"".join(nanobot_lines()))
+        asyncio.run(_take_in(folder))
+        wanted = [f"nano {n} é 🐘" for n in range(5)]
+    else:
+        asyncio.run(_write(folder, 3))
+        wanted = texts_of(3)
+    data, lost = _torn_in_the_middle((folder / FILE).read_bytes().splitlines(keepends=True))[case]
+    (folder / FILE).write_bytes(data)
+
+    texts, rows, problems = look(folder)
+
+    assert texts == wanted
+    told = [row.entry.data["lines"] for row in rows if getattr(row.entry, "what", "") == "damaged"]
+    assert told == ([lost] if lost else [])
+    assert bool(problems) == bool(lost)
+    kept = [each.read_bytes() for each in (folder / ".holdfast" / "aside").iterdir()]
+    assert kept == ([data] if lost else [])
+
+
+async def _take_in(folder):
+    async with open_store(f"jsonl:{folder}", durability="fast") as store:
+        await store.tenant().load(KEY)
+
+
 def test_a_tail_that_is_there_twice_is_taken_as_it_is(states):
     """Lines of ours a second time are lines that another program added."""
     _, new, _, log = parts(states)

@@ -13,8 +13,11 @@
 
 A nanobot that runs saves what it has in memory, and that may be older than the file. It read the
 file at one moment, and lines that it read have our ids in them: so of ours it has seen everything
-up to the last line that has one, and nothing behind it. All lines missing, in a
-file that is the same by its `created_at` and newer, is a conversation begun anew (`/new`).
+up to the last line that has one, and nothing behind it. Before a line that has none, and had none
+when we looked the last time, it has seen everything too: it wrote all of that file itself. All
+lines missing, in a file that is the same by its `created_at` and newer, is a conversation begun
+anew (`/new`). Where something in the file cannot be read, nothing was left out: what is missing
+stood there.
 """
 
 import json
@@ -60,11 +63,17 @@ class Difference(NamedTuple):
     is_other: bool
 
 
-def differ(ours: Sequence[bytes], lines: _Lines, names_at: Callable[[int], set[str]]) -> Difference:
-    """Compare lines with ours, of which we know the digests, and by what each can be known."""
+def differ(
+    ours: Sequence[bytes],
+    lines: _Lines,
+    names_at: Callable[[int], set[str]],
+    *,
+    is_torn: bool = False,
+) -> Difference:
+    """Compare lines with ours, of which we know the marks, and by what each can be known."""
     same = 0
-    for digest, (line, _) in zip(ours, lines, strict=False):
-        if page.digest_of(line) != digest:
+    for mark, (line, _) in zip(ours, lines, strict=False):
+        if page.digest_of(line) != mark[: page.DIGEST_SIZE]:
             break
         same += 1
     places = {name: at for at in range(len(ours) - 1, same - 1, -1) for name in names_at(at)}
@@ -79,9 +88,9 @@ def differ(ours: Sequence[bytes], lines: _Lines, names_at: Callable[[int], set[s
         if new < at or place < max(found, default=-1):
             return Difference(same, {}, same, False, True)
         found[place] = at
-        seen = place if has_our_id else seen
+        seen = place if has_our_id or page.is_nanobot_s(ours[place]) else seen
     missing = [at for at in range(same, len(ours)) if at not in found]
-    if missing and missing[0] < seen:  # it has read what came later: it left these out itself
+    if missing and missing[0] < seen and not is_torn:  # it knew what came later: it left these out
         return Difference(same, {}, same, False, True)
     return Difference(same, found, new, bool(missing), False)
 
@@ -111,10 +120,12 @@ def adopt(shelf: Shelf, state: State, found: Page) -> list[str]:
     """Let the session be what the file says; what was done, in words. `state.change` holds it."""
     said: list[str] = []
     seqs = state.shown()
-    ours = [state.log.shown.get(seq, b"")[: page.DIGEST_SIZE] for seq in seqs]
-    difference = differ(ours, found.lines, lambda at: _names_at(state, seqs[at]))
-    if seqs and not difference.same and difference.is_missing and _is_newer(state, found.metadata):
-        difference = difference._replace(is_missing=False, is_other=not difference.found)
+    ours = [state.log.shown.get(seq, b"") for seq in seqs]
+    difference = differ(
+        ours, found.lines, lambda at: _names_at(state, seqs[at]), is_torn=found.is_torn
+    )
+    if _is_begun_anew(state, found, difference):
+        difference = difference._replace(is_missing=False, is_other=True)
     _adopt_title(shelf, state, found, said)
     if difference.is_other:
         _fork(shelf, state, seqs[: difference.same], found.lines[difference.same :], said)
@@ -128,6 +139,12 @@ def adopt(shelf: Shelf, state: State, found: Page) -> list[str]:
         said.append("lines that were missing are there again")
     state.change.is_shown_anew |= difference.is_missing or not found.is_plain
     return said
+
+
+def _is_begun_anew(state: State, found: Page, difference: Difference) -> bool:
+    """Whether none of our lines is there, because who wrote the file wanted none of them."""
+    is_empty = difference.is_missing and not difference.same and not difference.found
+    return is_empty and not found.is_torn and _is_newer(state, found.metadata)
 
 
 def _is_newer(state: State, metadata: Metadata | None) -> bool:

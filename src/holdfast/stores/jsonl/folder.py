@@ -220,7 +220,7 @@ class Folder:
 
     def free_name(self, key: str) -> str:
         """The name for the file of a new session, which no other session has."""
-        for name in names.names_of(key, is_base64=self.is_base64):
+        for name in names.names_for(key, is_base64=self.is_base64):
             path = self.files.main(name)
             there = seen_at(path)
             if there is None or (path.is_file() and not path.is_symlink() and not there[1]):

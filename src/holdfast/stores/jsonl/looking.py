@@ -2,6 +2,7 @@
 
 import os
 from abc import abstractmethod
+from codecs import BOM_UTF8
 from contextlib import suppress
 
 from holdfast import ids, private_files
@@ -84,6 +85,8 @@ def _move(place: Place, state: State) -> None:
 
 def _is_known(state: State, data: bytes, seen: Seen) -> bool:
     """Whether every line is one that we know, in the right place."""
+    if data.startswith(BOM_UTF8):
+        return False  # which nanobot cannot read
     first, *lines = data.split(b"\n")
     private = [line.encode() for line in state.record.private]
     shown = state.shown()
@@ -116,14 +119,22 @@ def _settle_title(state: State, seen: Seen, first: bytes) -> None:
 def _adopt(
     shelf: StateShelf, place: Place, state: State, data: bytes, seen: Seen, found: Page
 ) -> None:
-    if found.lost and not _is_torn_line_of_ours(state, found, data):
-        state.files.set_aside(state.head.key, data)
     state.title = state.title_of_document()
+    is_damaged = found.lost > 0 and not _is_torn_line_of_ours(state, found, data)
     said = adopting.adopt(shelf, state, found)
+    if is_damaged:
+        _keep_original(shelf, state, found, data)
     place.notes += [f"session {state.head.key!r}: {each}" for each in said]
     del place.notes[:-_NOTES_MAX]
     first = data.partition(b"\n")[0] if found.is_plain else None
     _settle(place, state, seen, first)
+
+
+def _keep_original(shelf: StateShelf, state: State, found: Page, data: bytes) -> None:
+    """A copy of what cannot be read whole, and a mark that says how much that is."""
+    kept = state.files.set_aside(state.head.key, data)
+    told = FrozenDict({"lines": found.lost, "kept": kept.name})
+    adopting.append_entries(shelf, state, [Mark(what="damaged", data=told)])
 
 
 def _is_torn_line_of_ours(state: State, found: Page, data: bytes) -> bool:
@@ -199,9 +210,7 @@ def take_in(shelf: StateShelf, place: Place, folder: Folder, name: str, key: str
         private=[line.decode(errors="replace") for line in found.private],
     )
     if found.lost:
-        kept = folder.files.set_aside(key, data)
-        told = FrozenDict({"lines": found.lost, "kept": kept.name})
-        adopting.append_entries(shelf, state, [Mark(what="damaged", data=told)])
+        _keep_original(shelf, state, found, data)
     state.change.is_taken, state.change.is_shown_anew = True, not found.is_plain
     state.title = state.title_of_document()
     _settle(place, state, seen, data.partition(b"\n")[0] if found.is_plain else None)

@@ -58,10 +58,17 @@ def is_usable(name: str) -> bool:
 
 
 def names_of(key: str, *, is_base64: bool) -> list[str]:
-    """The names that the file of a session may have; the first is the one to give a new file."""
+    """The names that the file of a session may have, the likeliest first."""
     plain, base64url = plain_name(key), base64_name(key)
     wanted = [base64url, plain] if is_base64 else [plain, base64url]
     return [*filter(is_usable, wanted), own_name(key)]
+
+
+def names_for(key: str, *, is_base64: bool) -> list[str]:
+    """The names to give a new file: that of the folder's nanobot, or else one of our own. Its other
+    name would make the folder look like one of another nanobot."""
+    wanted = base64_name(key) if is_base64 else plain_name(key)
+    return [*filter(is_usable, [wanted]), own_name(key)]
 
 
 def keys_of(name: str) -> list[str]:

@@ -6,6 +6,7 @@ half of another, and zeros, as a power cut leaves them, stand between lines.
 """
 
 import re
+from codecs import BOM_UTF8
 from datetime import datetime
 from hashlib import blake2b
 from typing import NamedTuple
@@ -34,7 +35,8 @@ class Page(NamedTuple):
     """What a file holds: its lines as they stand there, each with what it says.
 
     `metadata` is None where there is none, `private` are the lines that are no messages for
-    anybody, and `lost` counts the pieces that cannot be read.
+    anybody, and `lost` counts the pieces that cannot be read; it is torn if there is any, or zeros,
+    in whose place lines may have stood.
     """
 
     metadata: Metadata | None
@@ -42,6 +44,7 @@ class Page(NamedTuple):
     lines: tuple[tuple[bytes, tuple[Entry, ...]], ...]
     lost: int
     is_plain: bool  # every line, as it is, is one that nanobot reads too
+    is_torn: bool
 
 
 def read_page(data: bytes) -> Page:
@@ -50,8 +53,8 @@ def read_page(data: bytes) -> Page:
     private: list[bytes] = []
     lines: list[tuple[bytes, tuple[Entry, ...]]] = []
     lost = 0
-    is_plain = data.endswith(b"\n") and not data.startswith(b"\xef\xbb\xbf")
-    for raw in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
+    is_plain = data.endswith(b"\n") and not data.startswith(BOM_UTF8)
+    for raw in data.removeprefix(BOM_UTF8).split(b"\n"):
         line = raw.strip(_BLANK)
         if not line:
             is_plain = is_plain and b"\0" not in raw
@@ -67,7 +70,9 @@ def read_page(data: bytes) -> Page:
                 private.append(piece)
             else:
                 lines.append((piece, found))
-    return Page(metadata, tuple(private), tuple(lines), lost, is_plain and metadata is not None)
+    is_torn = lost > 0 or b"\0" in data
+    is_plain = is_plain and metadata is not None
+    return Page(metadata, tuple(private), tuple(lines), lost, is_plain, is_torn)
 
 
 def _pieces(line: bytes) -> tuple[list[tuple[bytes, Metadata | tuple[Entry, ...]]], int]:
@@ -146,6 +151,11 @@ def mark_of(line: bytes, entry: Entry) -> bytes:
     """The digest of a line, and behind it whether our id is in there."""
     has_id = isinstance(entry, Message) and entry.id.encode() in line
     return digest_of(line) + (b"i" if has_id else b"")
+
+
+def is_nanobot_s(mark: bytes) -> bool:
+    """Whether a line that we know stands there as nanobot wrote it, without an id of ours."""
+    return len(mark) == DIGEST_SIZE
 
 
 def time_text(micros: int) -> str:

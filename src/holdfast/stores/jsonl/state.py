@@ -162,10 +162,6 @@ class State:
         """The line of an entry in nanobot's file."""
         return page.line_of(self.entry(seq), is_appended=is_appended)
 
-    def has_our_id(self, seq: int) -> bool:
-        """Whether the line that is in nanobot's file has our id in it."""
-        return len(self.log.shown.get(seq, b"")) > page.DIGEST_SIZE
-
     def metadata(self, count: int) -> Metadata:
         """Line 1 of nanobot's file, in which `count` messages are."""
         head, record = self.head, self.record

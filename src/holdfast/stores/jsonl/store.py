@@ -8,6 +8,7 @@ lock is held elsewhere.
 import asyncio
 import os
 import shutil
+import stat
 import weakref
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -45,6 +46,7 @@ Names = Literal["plain", "base64url"]
 ROWS_AT_ONCE = 256  # what is read in the loop's own thread
 READERS_MAX = 2
 QUICK_S = 0.001_5  # two files are synced, and a thread costs as much as one of them
+_NOT_KEPT = {LOCK, "owners", "temporary"}  # in a backup
 
 
 class JsonlStore(Store):
@@ -215,26 +217,10 @@ class JsonlStore(Store):
         """The folder as it is now, under the lock."""
         if os.path.lexists(target):
             raise InvalidInput("path", f"there is something at {target} already")
-        skipped = shutil.ignore_patterns(LOCK, "owners", "temporary")
-        total = sum(len(files) for _, _, files in os.walk(self._place.path)) + 1
-        done = 0
-
-        def copied(source: str, path: str) -> None:
-            nonlocal done
-            shutil.copy2(source, path)
-            done += 1
-            tell(done / total)
-
         old = os.umask(0o077)
         try:
             target.mkdir()  # an error, if somebody else was there first: what is here is ours
-            shutil.copytree(
-                self._place.path,
-                target,
-                ignore=skipped,
-                copy_function=copied,
-                dirs_exist_ok=True,
-            )
+            self._copy_files(target, tell)
         except FileExistsError:
             raise
         except BaseException:
@@ -252,6 +238,23 @@ class JsonlStore(Store):
             private_files.sync_folder(Path(folder))
         private_files.sync_folder(target.parent)
         tell(1.0)
+
+    def _copy_files(self, target: Path, tell: Callable[[float], object]) -> None:
+        """Folders and regular files; what leads elsewhere is not followed."""
+        place = self._place.path
+        total = sum(len(files) for _, _, files in os.walk(place)) + 1
+        done = 0
+        for folder, folders, files in os.walk(place, onerror=_raise):
+            here = target / Path(folder).relative_to(place)
+            there = {name for name in folders if Path(folder, name) != target}
+            folders[:] = sorted(there - _NOT_KEPT)
+            here.mkdir(exist_ok=True)
+            for name in files:
+                path = os.path.join(folder, name)
+                if name not in _NOT_KEPT and stat.S_ISREG(os.lstat(path).st_mode):
+                    shutil.copy2(path, here / name, follow_symlinks=False)
+                done += 1
+                tell(done / total)
 
     def set_aside(self, tenant: str) -> dict[str, list[str]]:
         """By the digest of a key, the names of the originals that could not be read whole."""
@@ -300,6 +303,10 @@ class JsonlTenant(Front):
             for name in names
         ]
         return found._replace(problems=(*found.problems, *told))
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 # Stores that are open in this process, for the moment when it forks.

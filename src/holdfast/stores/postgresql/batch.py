@@ -4,6 +4,7 @@ A statement is a transaction by itself, so a batch costs one round trip and one 
 however many turns it holds. What it writes was decided on heads that may be old by now; so each
 session is written to only if it is still at the version on which was decided, and the statement
 says which were. Sessions are locked in the order of their ids: no two machines wait for each other.
+Where one stays locked for long, the statement is run again without those that are.
 
 The statement has two forms: the short one for plain appends, each session on one branch, and one
 that also knows several branches, named appends, large texts, and drafts.
@@ -39,7 +40,7 @@ WITH locked AS MATERIALIZED (
         AS w(session, version, updated, seq, marked, owner, "check", number, head, count, link,
             line_check)
     JOIN holdfast.sessions s ON s.session = w.session AND s.version = w.version
-    ORDER BY s.session FOR NO KEY UPDATE OF s
+    ORDER BY s.session FOR NO KEY UPDATE OF s{skip}
 ), moved AS (
     UPDATE holdfast.sessions s SET version = l.version + 1, writer = $13::uuid,
         updated = l.updated, seq = l.seq, marked = l.marked, owner = l.owner, "check" = l."check"
@@ -66,7 +67,7 @@ WITH wanted AS (
 ), locked AS MATERIALIZED (
     SELECT s.session, s.tenant, s.watched FROM holdfast.sessions s
     JOIN wanted w ON s.session = w.session AND s.version = w.version
-    WHERE {is_new} ORDER BY s.session FOR NO KEY UPDATE OF s
+    WHERE {is_new} ORDER BY s.session FOR NO KEY UPDATE OF s{skip}
 ), moved AS (
     UPDATE holdfast.sessions s SET version = s.version + 1, writer = $8::uuid,
         updated = w.updated, seq = w.seq, marked = w.marked, owner = w.owner, "check" = w."check"
@@ -117,10 +118,18 @@ _TELL = """SELECT l.session{fast}, CASE WHEN l.watched > {clock} THEN
     pg_notify('holdfast_' || replace(l.session::text, '-', ''), '') END FROM locked l"""
 
 
-SHORT = _SHORT + _TELL.format(clock=CLOCK_MS, fast="")
-LONG = _LONG.format(is_new=_IS_NEW, more=_MORE) + _TELL.format(clock=CLOCK_MS, fast="")
-LONG_FAST = _LONG.format(is_new=_IS_NEW, more=_MORE) + _TELL.format(  # does not wait for the disk
-    clock=CLOCK_MS, fast=", set_config('synchronous_commit', 'off', true)"
+_FAST = ", set_config('synchronous_commit', 'off', true)"  # does not wait for the disk
+
+
+def _written(statement: str, *, fast: str = "", skip: str = "") -> str:
+    whole = statement.format(is_new=_IS_NEW, more=_MORE, skip=skip)
+    return whole + _TELL.format(clock=CLOCK_MS, fast=fast)
+
+
+SHORT, SHORT_SKIPPING = (_written(_SHORT, skip=skip) for skip in ("", " SKIP LOCKED"))
+LONG, LONG_SKIPPING = (_written(_LONG, skip=skip) for skip in ("", " SKIP LOCKED"))
+LONG_FAST, LONG_FAST_SKIPPING = (
+    _written(_LONG, fast=_FAST, skip=skip) for skip in ("", " SKIP LOCKED")
 )
 
 
@@ -192,12 +201,15 @@ class BatchShelf(PostgresShelf):
     def flush(self) -> None:
         pass
 
-    def statement(self, writer: Any, *, is_fast: bool) -> tuple[str, list[Any]]:
-        """The statement that writes all this, and what it binds. A fast one waits for no disk."""
+    def statement(self, writer: Any, *, is_fast: bool, is_skipping: bool) -> tuple[str, list[Any]]:
+        """The statement that writes all this, and what it binds. A fast one waits for no disk, and
+        one that is skipping for no lock."""
         lines = {known.session: line for known, line in self._grown.values()}
         more = self._named or self._said or self._kept or self._dropped
         if not more and len(lines) == len(self._grown):
-            return SHORT, self._short(writer, lines)
+            return (SHORT_SKIPPING if is_skipping else SHORT), self._short(writer, lines)
+        if is_skipping:
+            return (LONG_FAST_SKIPPING if is_fast else LONG_SKIPPING), self._long(writer)
         return (LONG_FAST if is_fast else LONG), self._long(writer)
 
     def _short(self, writer: Any, lines: Mapping[Any, Line]) -> list[Any]:

@@ -2,8 +2,8 @@
 
 A batch is decided on heads that are known, or were just read. The statement says which sessions
 were still as they were thought to be. The others are decided again on fresh heads, and at last, if
-somebody keeps getting in between, one by one under a lock. An error is told only if it was decided
-on a head that was right.
+somebody keeps getting in between, one by one under a lock, for which nobody else has to wait. An
+error is told only if it was decided on a head that was right.
 
 When a connection breaks, nobody knows whether the server has committed: see `outcomes.py`.
 """
@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from asyncpg.exceptions import LockNotAvailableError
 from asyncpg.pgproto.pgproto import UUID
 
 from holdfast import ids
@@ -53,35 +54,44 @@ class Commits:
 
     # Batches
 
-    async def batch(self, tickets: Sequence[Ticket[Any]]) -> None:
-        """Answer these, which are all appends or partial output."""
+    async def batch(self, tickets: Sequence[Ticket[Any]]) -> list[Ticket[Any]]:
+        """Answer these, which are all appends or partial output; but for those that come back, of
+        which each needs a transaction of its own."""
         left, rounds, tries = list(tickets), 0, 0
+        alone: list[Ticket[Any]] = []
+        is_skipping = False
         while left and rounds < ROUNDS_MAX:
             try:
-                left = await self._round(left)
-                rounds += 1
+                left = await self._round(left, alone, is_skipping=is_skipping)
+                rounds = ROUNDS_MAX if is_skipping else rounds + 1
             except Exception as error:  # noqa: BLE001 - told to those whom it concerns
-                left = [ticket for ticket in left if not ticket.is_settled]
+                left = [ticket for ticket in left if not ticket.is_settled and ticket not in alone]
                 self._forget(left)
                 tries += 1
                 if isinstance(error, HoldfastError) or (is_lost(error) and tries == TRIES_MAX):
                     for ticket in left:
                         ticket.settle(translate(error, self._server.where))
-                    return
-                if not is_lost(error):
+                    return alone
+                if is_lost(error):
+                    self._pool.drop_idle()
+                    await asyncio.sleep(pause_s(tries))
+                elif isinstance(error, LockNotAvailableError) and not is_skipping:
+                    is_skipping = True
+                else:
                     break  # one of them is the reason: each is tried by itself
-                self._pool.drop_idle()
-                await asyncio.sleep(pause_s(tries))
-        for ticket in left:
-            await self.one(ticket)
+        undone = {*left, *alone}
+        return [ticket for ticket in tickets if ticket in undone]
 
-    async def _round(self, tickets: Sequence[Ticket[Any]]) -> list[Ticket[Any]]:
+    async def _round(
+        self, tickets: Sequence[Ticket[Any]], alone: list[Ticket[Any]], *, is_skipping: bool
+    ) -> list[Ticket[Any]]:
         """Decide and write; those that have to be decided again. What is raised wrote nothing."""
         places = list(dict.fromkeys(ticket.place for ticket in tickets))
         tenants = as_array(sorted({tenant_of(tenant) for tenant, _ in places}))
         async with self._pool.lend() as link:
             if not self._server.address.is_pooled:
                 await link.allow(tenants)
+                await link.hurry()
             fresh = [place for place in places if place not in self._known]
             damaged = await self._read(link, tenants, fresh) if fresh else {}
             known = {place: self._known[place] for place in places if place in self._known}
@@ -89,8 +99,9 @@ class Commits:
             results = [_decided(each.request, shelf) for each in tickets]
             written: Written = {}
             if shelf.touched:
-                written = await self._write(link, tenants, shelf, tickets)
-        return await self._answered(tickets, results, self._settled(shelf, places, fresh, written))
+                written = await self._write(link, tenants, shelf, tickets, is_skipping=is_skipping)
+        settled = self._settled(shelf, places, fresh, written)
+        return self._answered(tickets, results, settled, alone)
 
     def _settled(
         self,
@@ -110,14 +121,14 @@ class Commits:
                 self._known.pop(place, None)
         return settled
 
-    async def _answered(
+    def _answered(
         self,
         tickets: Sequence[Ticket[Any]],
         results: Sequence[Any],
         settled: dict[Place, bool | None],
+        alone: list[Ticket[Any]],
     ) -> list[Ticket[Any]]:
         left: list[Ticket[Any]] = []
-        alone: list[Ticket[Any]] = []
         for ticket, result in zip(tickets, results, strict=True):
             is_right = settled[ticket.place]
             if is_right is None:
@@ -128,8 +139,6 @@ class Commits:
                 alone.append(ticket)
             else:
                 ticket.settle(result)
-        for ticket in alone:
-            await self.one(ticket)
         return left
 
     async def _read(
@@ -155,12 +164,18 @@ class Commits:
         return damaged
 
     async def _write(
-        self, link: Link, tenants: str, shelf: BatchShelf, tickets: Sequence[Ticket[Any]]
+        self,
+        link: Link,
+        tenants: str,
+        shelf: BatchShelf,
+        tickets: Sequence[Ticket[Any]],
+        *,
+        is_skipping: bool,
     ) -> "Written":
         """Run the statement; for each session, whether it was written to."""
         writer = UUID(ids.new_id())
         is_fast = all(type(each.request) is Journal for each in tickets)
-        statement, values = shelf.statement(writer, is_fast=is_fast)
+        statement, values = shelf.statement(writer, is_fast=is_fast, is_skipping=is_skipping)
         try:
             async with _transaction(link, tenants, is_needed=self._server.address.is_pooled):
                 rows = await link.raw.fetch(statement, *values)
@@ -242,7 +257,7 @@ async def _transaction(link: Link, tenants: str, *, is_needed: bool) -> AsyncIte
     if not is_needed:
         yield
         return
-    await link.begin(tenants)
+    await link.begin(tenants, is_hurried=True)
     yield
     await link.raw.execute("COMMIT")
 

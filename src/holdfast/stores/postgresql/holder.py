@@ -21,6 +21,12 @@ from holdfast.stores.postgresql.server import Link, Server
 AGAIN_S = 0.1
 AGAIN_MAX_S = 2.0
 _LOCK = "SELECT pg_advisory_lock($1)"
+# A connection that was reset on our side alone: for the server it is alive, for hours if need be.
+# Its role is ours, so no right is needed. Whoever looks at the lock has it shared.
+_END_LOST = """SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'
+    AND mode = 'ExclusiveLock' AND granted AND pid <> pg_backend_pid() AND objsubid = 1
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND (classid::bigint << 32 | objid::bigint) = $1"""
 _UNLOCK = "SELECT pg_advisory_unlock($1)"
 
 
@@ -72,6 +78,7 @@ class Holder:
             if self._link is None or self._link.is_closed:
                 link = await self._server.connect()
                 try:
+                    await link.raw.fetch(_END_LOST, self._key)
                     await link.raw.fetchrow(_LOCK, self._key)
                     for channel in self._channels:
                         await link.raw.add_listener(channel, self._heard)

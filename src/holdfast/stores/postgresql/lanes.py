@@ -1,8 +1,9 @@
 """The queue in front of a PostgreSQL store: what is asked of one session, one after the other.
 
 Every session has a lane. Appends and partial output that stand first in their lanes go into one
-batch (`batch.py`); whatever else stands first in its lane gets a transaction of its own. Some
-batches and transactions run at the same time, and never two on one session.
+batch (`batch.py`); whatever else stands first in its lane gets a transaction of its own. What comes
+back from a batch undone stands first in its lane again, and the first of it is not put into a batch
+another time. Some batches and transactions run at the same time, and never two on one session.
 
 A caller waits for an answer of his own. Cancelled before his request was taken, it is withdrawn;
 afterwards he waits until its outcome is certain.
@@ -28,19 +29,21 @@ _HOT = {Append, Journal}  # asked for by their type alone: an ABC takes long to 
 class Ticket(Waiting[_Result]):
     """A request that waits for its answer in a lane."""
 
-    __slots__ = ("place",)
+    __slots__ = ("is_alone", "place")
 
     def __init__(self, request: Request[_Result]) -> None:
         super().__init__(request)
         self.place: Any = _lane_of(request)  # tenant and id, where it is about a session
+        self.is_alone = type(request) not in _HOT
 
 
 class Lanes:
-    """`run_batch` and `run_one` settle every ticket they are given, and never raise."""
+    """`run_one` settles the ticket that it is given, and `run_batch` all but those that it returns.
+    Neither ever raises."""
 
     def __init__(
         self,
-        run_batch: Callable[[Sequence[Ticket[Any]]], Coroutine[Any, Any, None]],
+        run_batch: Callable[[Sequence[Ticket[Any]]], Coroutine[Any, Any, list[Ticket[Any]]]],
         run_one: Callable[[Ticket[Any]], Coroutine[Any, Any, None]],
         ones_max: int,
     ) -> None:
@@ -96,7 +99,7 @@ class Lanes:
                 lane.popleft()
             if not lane:
                 del self._ready[key], self._lanes[key]
-            elif type(lane[0].request) not in _HOT:
+            elif lane[0].is_alone:
                 if self._ones < self._ones_max:
                     del self._ready[key]
                     self._ones += 1
@@ -135,7 +138,11 @@ class Lanes:
 
     async def _batch(self, keys: list[Hashable], batch: list[Ticket[Any]]) -> None:
         try:
-            await self._run_batch([ticket for ticket in batch if not ticket.is_withdrawn])
+            left = await self._run_batch([ticket for ticket in batch if not ticket.is_withdrawn])
+            for ticket in reversed(left):
+                self._lanes[ticket.place].appendleft(ticket)
+            for ticket in left:
+                self._lanes[ticket.place][0].is_alone = True
         finally:
             self._batches -= 1
             self._free(keys)
@@ -168,7 +175,7 @@ def _take(lane: deque[Ticket[Any]]) -> Ticket[Any]:
 
 def _take_hot(lane: deque[Ticket[Any]], batch: list[Ticket[Any]]) -> None:
     """All that may go into a batch, as far as there is room."""
-    while lane and type(lane[0].request) in _HOT and len(batch) < BATCH_MAX:
+    while lane and not lane[0].is_alone and len(batch) < BATCH_MAX:
         batch.append(_take(lane))
 
 

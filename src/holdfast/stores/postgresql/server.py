@@ -12,6 +12,7 @@ transaction: no LISTEN, no prepared statement, no setting of a session.
 import asyncio
 import os
 import re
+import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
@@ -25,6 +26,7 @@ from holdfast.stores.postgresql.names import SETTING
 
 Durability = Literal["sync", "fast"]
 VERSION_MIN = 14
+HURRY_MS = 250  # that a batch waits for a lock, before it goes on without who has it
 POOL = 10
 POOL_MIN = 2
 CONNECT_S = 3.0  # for one host
@@ -35,7 +37,18 @@ SETTINGS = {
     "statement_timeout": "30s",
     "lock_timeout": "10s",
     "idle_in_transaction_session_timeout": "30s",
+    "tcp_keepalives_idle": "60",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
     "jit": "off",
+}
+# The same on our side; and how long what was sent may stay without an answer of the machine.
+_ALIVE = {
+    "TCP_KEEPIDLE": 60,
+    "TCP_KEEPALIVE": 60,  # its name on macOS
+    "TCP_KEEPINTVL": 10,
+    "TCP_KEEPCNT": 3,
+    "TCP_USER_TIMEOUT": 30_000,
 }
 _HOST = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^\[\]:/?#\s]*)(:[0-9]{1,5})?")
 _LOOK = """SELECT current_setting('server_version_num')::int AS version,
@@ -48,7 +61,9 @@ _LOOK = """SELECT current_setting('server_version_num')::int AS version,
 """
 _STANDBYS = "SELECT application_name, state, sync_state FROM pg_stat_replication"
 _PREPARE = f"""SELECT set_config('{SETTING}', $1, true), set_config('synchronous_commit', $2, true),
-    set_config('statement_timeout', $3, true), set_config('lock_timeout', $4, true)"""
+    set_config('statement_timeout', $3, true), set_config('lock_timeout', $4, true),
+    set_config('idle_in_transaction_session_timeout', $5, true)"""
+_LIMITS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
 
 
 class Address(NamedTuple):
@@ -118,6 +133,7 @@ class Link:
         self.facts = facts
         self._server = server
         self._tenants = ""
+        self._is_hurried = False
 
     @property
     def is_closed(self) -> bool:
@@ -129,14 +145,25 @@ class Link:
             await self.raw.fetchrow(f"SELECT set_config('{SETTING}', $1, false)", tenants)
             self._tenants = tenants
 
-    async def begin(self, tenants: str, *, is_reading: bool = False) -> None:
+    async def hurry(self) -> None:
+        """Wait for no lock any longer, but in transactions."""
+        if not self._is_hurried:
+            await self.raw.execute(f"SET lock_timeout = {HURRY_MS}")
+            self._is_hurried = True
+
+    async def begin(
+        self, tenants: str, *, is_reading: bool = False, is_hurried: bool = False
+    ) -> None:
         """Begin a transaction, in which rows of these tenants are seen."""
         if not self._server.address.is_pooled:
             await self.allow(tenants)
         kind = "ISOLATION LEVEL REPEATABLE READ READ ONLY" if is_reading else "READ WRITE"
-        await self.raw.execute(f"BEGIN {kind}")
+        patience = "; SET LOCAL lock_timeout TO DEFAULT" if self._is_hurried else ""
+        await self.raw.execute(f"BEGIN {kind}{patience}")
         if self._server.address.is_pooled:
-            limits = SETTINGS["statement_timeout"], SETTINGS["lock_timeout"]
+            limits = [SETTINGS[name] for name in _LIMITS]
+            if is_hurried:
+                limits[1] = f"{HURRY_MS}ms"
             await self.raw.fetchrow(_PREPARE, tenants, self._server.commit_setting, *limits)
 
     async def close(self) -> None:
@@ -217,6 +244,7 @@ class Server:
             if raw is not None:
                 raw.terminate()
             raise
+        _keep_alive(raw)
         return Link(raw, facts, self)
 
     def check(self) -> None:
@@ -233,6 +261,22 @@ class Server:
             raise StoreUnavailable(
                 self.where, f"synchronous_commit stays {taken}: it has to be {self.commit_setting}"
             )
+
+
+def _keep_alive(raw: Any) -> None:
+    """Send something now and then, also where nobody asks for anything.
+
+    Firewalls forget a connection that is silent for long, as that of one who listens; and a machine
+    that is off does not say so.
+    """
+    ours = raw._transport.get_extra_info("socket")
+    if ours.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _ALIVE.items():
+        if (option := getattr(socket, name, None)) is not None:
+            with suppress(OSError):  # not every system has all of them
+                ours.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 async def facts_of(raw: Any) -> Facts:

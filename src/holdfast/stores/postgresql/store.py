@@ -9,6 +9,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -94,16 +95,18 @@ class PostgreSQLStore(Store):
 
     async def tenants(self) -> tuple[str, ...]:
         self._check()
+        return await self._reading(self._tenants)
+
+    async def _tenants(self) -> tuple[str, ...]:
         found: dict[Any, str] = {}
         last = UUID(bytes(16))
-        with translated(self._server.where):
-            async with self._pool.lend() as link:
-                while some := await _census(link, last):
-                    last = some[-1][0]
-                    await link.begin(as_array([tenant for tenant, _ in some]), is_reading=True)
-                    have = {row[0] for row in await link.raw.fetch(sql.HAVE_SESSIONS)}
-                    await link.raw.execute("COMMIT")
-                    found |= {tenant: name.decode() for tenant, name in some if tenant in have}
+        async with self._pool.lend() as link:
+            while some := await _census(link, last):
+                last = some[-1][0]
+                await link.begin(as_array([tenant for tenant, _ in some]), is_reading=True)
+                have = {row[0] for row in await link.raw.fetch(sql.HAVE_SESSIONS)}
+                await link.raw.execute("COMMIT")
+                found |= {tenant: name.decode() for tenant, name in some if tenant in have}
         return tuple(sorted(found.values()))
 
     # Opening and closing
@@ -191,9 +194,11 @@ class PostgreSQLStore(Store):
     async def look(self) -> tuple[Facts, tuple[Standby, ...]]:
         """What the server says of itself and its standbys now; `problems` goes by it."""
         self._check()
-        with translated(self._server.where):
-            async with self._pool.lend() as link:
-                return await self._look(link)
+        return await self._reading(self._looked)
+
+    async def _looked(self) -> tuple[Facts, tuple[Standby, ...]]:
+        async with self._pool.lend() as link:
+            return await self._look(link)
 
     async def _look(self, link: Link) -> tuple[Facts, tuple[Standby, ...]]:
         facts, standbys = await facts_of(link.raw), await standbys_of(link)
@@ -223,11 +228,15 @@ class PostgreSQLStore(Store):
     async def read(self, tenant: str, function: Callable[[Shelf], _Result]) -> _Result:
         """What a function makes of the committed rows of a tenant."""
         self._check()
-        tenants, tries = as_array([tenant_of(tenant)]), 0
+        return await self._reading(partial(self._view, as_array([tenant_of(tenant)]), function))
+
+    async def _reading(self, work: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
+        """What is read; where the connection broke meanwhile, it is read again."""
+        tries = 0
         with translated(self._server.where):
             while True:
                 try:
-                    return await self._view(tenants, function)
+                    return await work()
                 except Exception as error:
                     tries += 1
                     if not is_lost(error) or tries == TRIES_MAX:
