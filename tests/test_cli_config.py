@@ -112,6 +112,15 @@ def test_each_command_has_help_whose_examples_are_commands(cli, name):
     assert set(examples) <= set(COMMANDS)
 
 
+def test_without_a_command_there_is_the_help_and_no_error(cli):
+    """The status is that of wrong arguments; a script that forgot the command sees it."""
+    ran = cli()
+
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.startswith("Usage: holdfast") and "error:" not in ran.err
+    assert ran.err.rstrip().endswith("Each command has its own --help.")
+
+
 # Completion
 
 

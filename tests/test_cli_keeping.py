@@ -229,11 +229,17 @@ def test_a_key_cannot_steer_the_terminal(cli):
     async def make():
         async with holdfast.open(cli.store) as sessions:
             await (await sessions.get_or_create("evil\x1b[2J")).append(Message.user("x"))
+            for number in (1, 2):
+                await sessions.get_or_create(f"bad {number}\nerror: forged")
 
     asyncio.run(make())
 
     for ran in (cli("fork", "evil"), cli("rm", "evil\x1b[2J", "--yes"), cli("rm", "evil", "--yes")):
         assert "\x1b" not in ran.out + ran.err
+    forged = cli("rm", "bad", "--yes"), cli("fork", "bad 1"), cli("rm", "bad 2", "--yes")
+    assert [ran.err.count("\n") for ran in forged] == [1, 1, 1]
+    assert "-s 'bad 1" in forged[1].err  # as a shell takes it
+    assert not any(line.startswith("error: f") for ran in forged for line in ran.out.splitlines())
 
 
 def test_json_is_one_document(cli):

@@ -281,7 +281,7 @@ def test_markdown_is_for_people(cli, other):
         (("export", "--all", "telegram:1"), 2, "--all"),
         (("export", "telegram:1", "-f", "pdf"), 2, "json, nanobot, markdown"),
         (("export", "nobody"), 3, "there is no conversation"),
-        (("export", "telegram:1", "-o", "no/such/folder.json"), 3, "no such file"),
+        (("export", "telegram:1", "-o", "no/such/folder.json"), 3, "folder.json: no such file"),
         (("import", "nothing.json"), 3, "no such file"),
         (("import", "."), 1, "is a directory"),
         (("import",), 2, "FILE"),

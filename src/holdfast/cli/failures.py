@@ -77,18 +77,27 @@ def words_of(error: BaseException) -> str:
     )
 
 
+def sentence(error: BaseException) -> str:
+    """The same for people: harmless, and in one line, whatever was stored or received."""
+    from holdfast.cli.screen import safe
+
+    return " ".join(line.strip() for line in safe(words_of(error)).splitlines())
+
+
 def report(error: BaseException, *, is_debug: bool = False) -> int:
     """Say on stderr what went wrong; the exit status."""
-    from holdfast.cli.screen import end_line, safe
+    from holdfast.cli.screen import end_line
 
     end_line()
     status = status_of(error)
     if is_debug:
         traceback.print_exception(error)
+    elif isinstance(error, click.exceptions.NoArgsIsHelpError):  # nothing was asked for: no error
+        print(error.format_message(), file=sys.stderr)
     elif status == INTERRUPTED:
         print("interrupted", file=sys.stderr)
     else:
-        print(f"error: {safe(words_of(error))}", file=sys.stderr)
+        print(f"error: {sentence(error)}", file=sys.stderr)
     return status
 
 

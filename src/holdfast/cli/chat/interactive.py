@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.cli import failures
 from holdfast.cli.chat import greeting, outcomes, reports, slash
+from holdfast.cli.chat.interrupts import Presses
 from holdfast.cli.chat.prompt import Prompt
 from holdfast.cli.chat.talk import Talk
 from holdfast.cli.screen import one_line, safe
@@ -23,15 +24,21 @@ class Interactive:
         self._prompt = prompt
         self._go_on = go_on
         self._is_quiet = is_quiet
+        self._ctrl_c = Presses()
 
     async def run(self, why: str) -> None:
         """Until somebody leaves. `why` says who answers."""
+        with self._ctrl_c:
+            await self._run(why)
+
+    async def _run(self, why: str) -> None:
         if not self._is_quiet:
             await greeting.greet(self._talk, why)
         if self._talk.pending:
             await self._act("/resume")
         presses = 0
         while presses < _PRESSES:
+            self._ctrl_c.forget()
             try:
                 typed = await self._prompt.ask()
             except EOFError:
@@ -50,21 +57,22 @@ class Interactive:
         """Whether to go on."""
         from holdfast.errors import HoldfastError
 
+        said = slash.read(typed)
         try:
-            await self._do(typed)
+            if not await self._ctrl_c.stopping(self._do(said)):
+                self._talk.screen.note("[stopped]", "yellow")
         except slash.Leave:
             return False
         except BrokenPipeError:
             raise
         except (HoldfastError, failures.Failure, OSError) as error:
-            self._talk.screen.note(f"error: {safe(failures.words_of(error))}", "red")
-            if self._talk.has_left:
+            self._talk.screen.note(f"error: {failures.sentence(error)}", "red")
+            if said.is_turn and self._talk.has_left:
                 self._talk.screen.note("what you said is kept: Enter or /resume tries again")
         return True
 
-    async def _do(self, typed: str) -> None:
-        said = slash.read(typed)
-        if not typed.strip():
+    async def _do(self, said: slash.Said) -> None:
+        if said.is_nothing:
             if self._talk.has_left:
                 self._tell(await outcomes.go_on(self._talk))
         elif said.words:

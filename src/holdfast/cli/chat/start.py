@@ -71,7 +71,8 @@ async def _talk(app: App, options: Options, text: str | None, tools: "tuple[Tool
             session=session,
             tools=tools,
             key=options.reference,
-            system=options.system or ("" if session else config.setting("system")[0]) or None,
+            system=options.system,
+            begins_with=config.setting("system")[0],
             is_kept=app.store_url != "memory:",
             is_shown=not options.is_json,
         )
@@ -108,6 +109,8 @@ async def _answer(app: App, talk: Talk, choice: models.Choice, options: Options,
 
 async def _found(sessions: "SessionManager", reference: str | None) -> "Session | None":
     """The conversation that is meant; None for one that is begun. Failure if it is nowhere."""
+    from holdfast.keys import check_key
+
     if not reference:
         return None
     try:
@@ -115,6 +118,7 @@ async def _found(sessions: "SessionManager", reference: str | None) -> "Session 
     except Unknown:
         if ":" not in reference:  # a key is channel:name; anything else was meant to be found
             raise
+    check_key(reference)
     return None
 
 

@@ -114,7 +114,7 @@ def _told(done: "Retained") -> dict[str, Any]:
 
 def _print(app: App, done: dict[str, Any]) -> None:
     for each in done["removed"]:
-        app.screen.print(safe(each["key"]))
+        app.screen.print(safe(each["key"], keep=""))
     verb = "would be removed" if done["dry_run"] else "removed"
     app.screen.note(f"{len(done['removed']):,} {verb}")
     for key in done["spared"]:
