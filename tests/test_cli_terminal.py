@@ -19,8 +19,10 @@ import unicodedata
 
 import pytest
 
+import holdfast
 from cli_conversations import ATTACK, HOSTILE, KEY
 from commands import Commands
+from holdfast import Message
 from holdfast.cli.screen import Screen, columns, safe, wrapped
 
 OURS = re.compile(r"\x1b\[[0-9;]*m|[\n\t\u200c\u200d]")
@@ -257,6 +259,37 @@ async def _long(url):
     async with holdfast.open(url) as sessions:
         session = await sessions.get_or_create("long")
         await session.append(*[holdfast.Message.user("x" * 9_000) for _ in range(100)])
+
+
+@pytest.mark.parametrize(
+    ("closed", "status", "told"),
+    [
+        (">&-", 1, "error: bad file descriptor: leave stdout open, or send it to /dev/null\n"),
+        ("2>&-", 0, ""),
+        ("<&-", 0, ""),
+        (">&- 2>&- <&-", 1, ""),
+    ],
+)
+def test_what_is_closed_before_it_starts_is_told_in_a_sentence(
+    commands, tmp_path, closed, status, told
+):
+    """A daemon has none of the three. A program without them gets no file under their numbers."""
+    url = f"sqlite:{tmp_path / 'chats.db'}"
+
+    async def fill():
+        async with holdfast.open(url) as sessions:
+            await (await sessions.get_or_create("a:1")).append(Message.user("Hello."))
+
+    asyncio.run(fill())
+    ran = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "holdfast", "ls"],
+        env=commands.environment | {"HOLDFAST_STORE": url},
+        capture_output=True,
+        text=True,
+    )
+
+    assert (ran.returncode, ran.stderr) == (status, told)
+    assert ("a:1" in ran.stdout) == (status == 0)
 
 
 # The pager

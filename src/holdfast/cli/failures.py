@@ -118,6 +118,7 @@ def _system_words(error: OSError) -> str:
         errno.EPERM: "change its permissions, or name another place",
         errno.EROFS: "name a place that can be written to",
         errno.ENOENT: "check the name",
+        errno.EBADF: "leave stdout open, or send it to /dev/null",
         errno.EEXIST: "name another place, or remove what is there",
     }.get(error.errno or 0, "correct that and try again")
     return f"{where}{what[0].lower()}{what[1:]}: {way_out}"
