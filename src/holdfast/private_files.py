@@ -176,8 +176,8 @@ def folder_problems(folder: Path) -> list[str]:
     found = []
     if os.name == "posix" and stat.S_IMODE(os.stat(folder).st_mode) & 0o077:
         found.append(
-            f"{folder} can be entered or listed by others: use a folder of the store's own, or run "
-            "chmod 700 on it"
+            f"{folder} can be entered or listed by others: run chmod 700 on it, or use a folder of "
+            "the store's own"
         )
     kind = file_system(folder)
     if kind in _DOUBTFUL:
