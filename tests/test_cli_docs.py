@@ -177,7 +177,7 @@ def test_the_commands_of_the_tutorial_do_what_they_say(cli, filled):
 
     with vendor(ANTHROPIC.says("You are Ada.")) as (_, environment):
         done = subprocess.run(
-            ["sh", "-ec", script.replace(ADDRESS, server().database("tutorial"))],
+            ["sh", "-ec", script.replace(ADDRESS, server().database("typed"))],
             env=cli.environment
             | environment
             | {"PATH": f"{cli.home / 'bin'}:{os.environ['PATH']}"},
