@@ -384,6 +384,7 @@ def _draft(run):
         (["-m", "local:huge", "Hi."], {}, 2, "smollm2-135m"),
         (["Hi."], {"HOLDFAST_MODEL": "nobody:x"}, 2, "there are anthropic"),
         (["--nonsense", "Hi."], {}, 2, "--help"),
+        (["-m"], {}, 2, "requires an argument: see holdfast --help"),
         (["--store", "nowhere", "Hi."], {"ANTHROPIC_API_KEY": KEY}, 2, "sqlite:PATH"),
         (["--store", "sqlite:/proc/no/x.db", "Hi."], {"ANTHROPIC_API_KEY": KEY}, 1, "/proc/no"),
         (["-c", "-s", "x", "Hi."], {}, 2, "leave one out"),

@@ -104,8 +104,8 @@ def report(error: BaseException, *, is_debug: bool = False) -> int:
 def _usage_words(error: click.ClickException) -> str:
     words = error.format_message().rstrip(".")
     context = getattr(error, "ctx", None)
-    way_out = f": see {context.command_path} --help" if context is not None else ""
-    return words + way_out
+    path = "holdfast" if context is None else context.command_path
+    return f"{words}: see {path} --help"
 
 
 def _system_words(error: OSError) -> str:
