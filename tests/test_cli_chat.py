@@ -1,7 +1,6 @@
 """`holdfast chat` without a terminal: one question, pipes, who answers, and what may go wrong."""
 
 import asyncio
-import io
 import json
 import os
 import re
@@ -17,7 +16,7 @@ import pytest
 
 import holdfast
 from cli_vendors import ANTHROPIC, KEY, vendor
-from commands import Commands, Ran
+from commands import Commands, Pressed, Ran, piped
 from holdfast import Settings, sync
 from holdfast.cli import config, main
 from holdfast.cli.chat import models, slash
@@ -58,7 +57,7 @@ def inside(run, monkeypatch, capsys):
     def inside(*arguments, input="", **environment):
         for name, value in (run.environment | environment).items():
             monkeypatch.setenv(name, value)
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(input.encode())))
+        monkeypatch.setattr(sys, "stdin", piped(input))
         status = main(arguments)
         return Ran(subprocess.CompletedProcess(arguments, status, *capsys.readouterr()))
 
@@ -212,7 +211,13 @@ def test_tools_of_a_file_are_run(run, tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "status"),
-    [(None, 3), ("import nothing_of_the_kind", 2), ("x = 1", 2), ("def (", 2)],
+    [
+        (None, 3),
+        ("import nothing_of_the_kind", 2),
+        ("x = 1", 2),
+        ("def (", 2),
+        ("import sys; sys.exit(0)", 2),
+    ],
 )
 def test_a_file_without_tools_is_told(inside, tmp_path, text, status):
     file = tmp_path / "tools.py"
@@ -250,6 +255,17 @@ def test_nothing_asked_is_told(inside, arguments):
 
     assert (done.status, done.out) == (2, "")
     assert "nothing was asked" in done.err
+
+
+def test_ctrl_c_ends_the_wait_for_a_pipe_at_once(run, inside):
+    """Nothing was asked yet, and nobody is."""
+    pressed = Pressed()
+
+    with asked(run, ANTHROPIC.says("Hello.")) as server:
+        done = inside("chat", "-", input=pressed)
+
+    assert (done.status, done.err.strip(), pressed.is_read) == (130, "interrupted", False)
+    assert server.requests == []
 
 
 def test_more_than_any_model_can_read_is_refused(run, inside):

@@ -4,15 +4,18 @@ import asyncio
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
 import holdfast
 from commands import Commands, Inside
 from holdfast import Message, ids
+from holdfast.cli import asking
 from holdfast.testing import FakeProvider
 
 OLD = int((datetime.now(UTC) - timedelta(days=100)).timestamp() * 1e9)
@@ -186,6 +189,28 @@ def test_on_a_terminal_it_asks_and_no_is_no(cli):
     status, said = on_a_terminal(commands, b"y\n", "rm", "telegram:1")
     assert status == 0
     assert "telegram:1" not in keys(cli)
+
+
+@pytest.mark.parametrize("command", ["rm", "erase"])
+def test_ctrl_c_at_the_question_ends_it_at_once(cli, monkeypatch, command):
+    """Not when the question has been answered: an event loop alone would hear of it only then."""
+
+    waiting = []
+
+    def asked(*_, **__):
+        signal.raise_signal(signal.SIGINT)
+        waiting.append("still")
+        return "y"
+
+    stdin = SimpleNamespace(isatty=lambda: True)
+    monkeypatch.setattr(asking, "sys", SimpleNamespace(stdin=stdin, stderr=sys.stderr))
+    monkeypatch.setattr("click.termui.visible_prompt_func", asked)
+
+    ran = cli(command, "telegram:1")
+
+    assert (ran.status, ran.out, waiting) == (130, "", [])
+    assert ran.err.endswith("\ninterrupted\n")
+    assert "telegram:1" in keys(cli)
 
 
 # erase

@@ -12,7 +12,7 @@ import time
 import pytest
 
 import holdfast
-from commands import Commands, Inside
+from commands import Commands, Inside, Pressed
 from holdfast import Message, formats
 from holdfast.parts import Text, Thinking
 from holdfast.testing.faults.disk import file_size_max
@@ -173,6 +173,14 @@ def test_it_is_read_from_a_pipe_too(cli, other):
     ran = cli("import", "-", *other, input=cli("export", "telegram:1").out)
 
     assert (ran.status, ran.out) == (0, "telegram:1: new, 2 messages\n")
+
+
+def test_ctrl_c_ends_the_wait_for_a_pipe_at_once(cli):
+    pressed = Pressed()
+
+    ran = cli("import", "-", input=pressed)
+
+    assert (ran.status, ran.err.strip(), pressed.is_read) == (130, "interrupted", False)
 
 
 def test_a_dry_run_makes_nothing(cli, other, tmp_path):

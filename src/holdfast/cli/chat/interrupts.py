@@ -68,7 +68,10 @@ def cancelling(token: "CancelToken") -> Iterator[None]:
 
 @contextmanager
 def raising() -> Iterator[None]:
-    """Inside, Ctrl-C is KeyboardInterrupt at once, as it is for a program without an event loop."""
+    """Inside, Ctrl-C is KeyboardInterrupt at once, as it is for a program without an event loop.
+
+    For whatever waits for somebody without the loop: a key, or what is piped in.
+    """
     with _handled_by(signal.default_int_handler):
         yield
 

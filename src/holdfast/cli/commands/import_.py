@@ -108,10 +108,12 @@ def _read_all(
 def _read(file: str, name: str | None, key: str | None) -> "Reading":
     """What a file holds. Nothing has been written yet."""
     from holdfast import formats
+    from holdfast.cli.chat.interrupts import raising
     from holdfast.errors import HoldfastError
     from holdfast.stores.jsonl.names import base64_name
 
-    data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    with raising():
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     try:
         if name is None and file.endswith(".md"):
             name = "markdown"
