@@ -125,6 +125,7 @@ def test_s_begins_a_conversation_under_a_key_and_goes_on_with_it(run):
         second = run("chat", "-s", "work:a", "Two.")
 
     assert "there was no work:ada yet" in first.err and "yet" not in second.err
+    assert "work:a means work:ada here" in second.err and "means" not in first.err
     assert said(server) == [("user", "One."), ("assistant", "Hello."), ("user", "Two.")]
     assert [each["key"] for each in run("ls", "--json").json] == ["work:ada"]
 

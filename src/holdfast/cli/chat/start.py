@@ -95,6 +95,10 @@ async def _converse(app: App, talk: Talk, choice: models.Choice, options: Option
 async def _answer(app: App, talk: Talk, choice: models.Choice, options: Options, text: str) -> int:
     if talk.session is None and talk.key and not options.is_quiet:
         app.screen.note(f"there was no {one_line(talk.key, 80)} yet: it is begun")
+    if talk.session is not None and options.reference and not options.is_quiet:
+        key = talk.session.key
+        if key != options.reference:  # by its beginning: who meant another one has to see it
+            app.screen.note(f"{one_line(options.reference, 80)} means {one_line(key, 80)} here")
     if choice.is_found and not options.is_quiet:
         app.screen.note(choice.told)
     return await ask_once(
