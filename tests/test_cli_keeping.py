@@ -191,6 +191,28 @@ def test_on_a_terminal_it_asks_and_no_is_no(cli):
     assert "telegram:1" not in keys(cli)
 
 
+@pytest.mark.parametrize("command", [["rm"], ["erase"], ["erase", "--turn", "1"]])
+def test_without_a_question_the_beginning_of_a_key_removes_nothing(cli, command):
+    """A script that runs again names what is gone already: another that begins like it stays."""
+    before = keys(cli)
+
+    ran = cli(*command, "telegram:o", "--yes")
+
+    assert (ran.status, ran.out, keys(cli)) == (3, "", before)
+    assert "'telegram:old' only begins like it" in ran.err and "name it whole" in ran.err
+    assert cli(*command, "telegram:o", "--dry-run").status == 0
+
+
+@pytest.mark.parametrize("name", ["telegram:old", "@", "id"])
+def test_without_a_question_a_whole_name_is_enough(cli, name):
+    wanted = {"telegram:old": "telegram:old"}.get(name, cli("ls", "--json").json[0]["key"])
+    id = next(each["id"] for each in cli("ls", "--json").json if each["key"] == wanted)
+
+    ran = cli("rm", id if name == "id" else name, "--yes")
+
+    assert (ran.status, ran.out) == (0, f"{wanted}\n")
+
+
 @pytest.mark.parametrize("command", ["rm", "erase"])
 def test_ctrl_c_at_the_question_ends_it_at_once(cli, monkeypatch, command):
     """Not when the question has been answered: an event loop alone would hear of it only then."""
