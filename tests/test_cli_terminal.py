@@ -216,6 +216,16 @@ def test_forty_columns_are_enough(commands):
         assert max(columns(line) for line in plain.split("\n")) <= 40, arguments
 
 
+def test_an_error_breaks_between_words_in_a_narrow_terminal(commands):
+    _, err, status = on_terminal(commands, "show", "nothing-of-the-kind", columns=40)
+
+    assert status == 3
+    assert err.splitlines() == [
+        "error: there is no conversation",
+        "'nothing-of-the-kind': see holdfast ls",
+    ]
+
+
 def test_where_only_ascii_can_be_shown_everything_still_works(commands):
     """A locale without UTF-8: signs have a plain form, letters their escapes, and JSON is JSON."""
     ascii = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}

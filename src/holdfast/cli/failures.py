@@ -86,7 +86,7 @@ def sentence(error: BaseException) -> str:
 
 def report(error: BaseException, *, is_debug: bool = False) -> int:
     """Say on stderr what went wrong; the exit status."""
-    from holdfast.cli.screen import end_line
+    from holdfast.cli.screen import Screen, end_line
 
     end_line()
     status = status_of(error)
@@ -97,7 +97,7 @@ def report(error: BaseException, *, is_debug: bool = False) -> int:
     elif status == INTERRUPTED:
         print("interrupted", file=sys.stderr)
     else:
-        print(f"error: {sentence(error)}", file=sys.stderr)
+        Screen("never").note(f"error: {sentence(error)}")
     return status
 
 
