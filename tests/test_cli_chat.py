@@ -25,9 +25,10 @@ from holdfast.cli.chat.lines import BYTES_MAX, Lines
 from holdfast.cli.chat.talk import Talk
 from holdfast.cli.failures import Failure
 from holdfast.cli.screen import Screen
-from holdfast.errors import AuthError
+from holdfast.errors import AuthError, StoreFull
 from holdfast.providers import vendors
 from holdfast.providers.models import model_of
+from holdfast.session import Session
 from holdfast.testing import FakeProvider
 from holdfast.testing.faults.disk import SmallDisk, missing
 from holdfast.testing.replay.server import Answer
@@ -778,6 +779,24 @@ def test_what_was_taken_back_unanswered_can_be_gone_on_with(capsys):
 
     assert "there is nothing to take back" in capsys.readouterr().err
     assert found["a:1"]["main"] == ["One.", "Yes."]
+
+
+def test_a_model_that_cannot_be_stored_does_not_answer(monkeypatch, capsys):
+    """What was told as an error has changed nothing."""
+
+    async def opened(*_):
+        return FakeProvider("No.", name="anthropic:claude-haiku-5-5")
+
+    async def update(*_, **__):
+        raise StoreFull("chats.db", "the disk is full")
+
+    monkeypatch.setattr(models, "opened", opened)
+    monkeypatch.setattr(Session, "update", update)
+
+    found, _, _ = converse("One.", "/model anthropic:claude-haiku-5-5", "Two.", key="a:1")
+
+    assert "the disk is full" in capsys.readouterr().err
+    assert found["a:1"] == {"main": ["One.", "Yes.", "Two.", "Yes."]}
 
 
 def test_a_new_conversation_is_new(capsys):

@@ -86,10 +86,15 @@ class Talk:
         return await self._turn(partial(session.resume, answers))
 
     async def use(self, provider: "Provider") -> None:
-        """Another model answers from now on."""
+        """Another model answers from now on, or the one before if that cannot be stored."""
         before, self.provider = self.provider, provider
-        if self.session is not None:
-            await self._ready()
+        try:
+            if self.session is not None:
+                await self._ready()
+        except BaseException:
+            self.provider = before
+            await provider.close()
+            raise
         await before.close()
 
     async def leave(self, key: str | None = None) -> None:
