@@ -682,10 +682,10 @@ class Typed:
         return self.left.pop(0)
 
 
-def converse(*lines, answers=("Yes.",) * 9, key=None, screen=None, **options):
+def converse(*lines, answers=("Yes.",) * 9, key=None, screen=None, prompt=Typed, **options):
     """What stands on each branch of each conversation in the end, by its key."""
     model = FakeProvider(*answers, name="anthropic:claude-sonnet-5-5")
-    prompt = Typed(*lines)
+    prompt = prompt(*lines)
 
     async def main():
         async with holdfast.open("memory:") as sessions:
@@ -759,6 +759,48 @@ def test_ctrl_c_a_moment_too_late_stops_nothing_and_nobody_leaves():
     found, _, _ = converse("Hi.", "Ho.", key="a:1", screen=Late())
 
     assert found == {"a:1": {"main": ["Hi.", "Yes.", "Ho.", "Yes."]}}
+
+
+@pytest.mark.parametrize("when", ["while it is told", "before the prompt is there"])
+def test_ctrl_c_again_leaves_from_the_moment_it_is_told(capsys, when):
+    """Whoever presses it twice quickly is not left at a prompt, nor thrown out with an error."""
+
+    class Told(Screen):
+        def note(self, text, *styles):
+            super().note(text, *styles)
+            if "again leaves" in text and when == "while it is told":
+                interrupting()
+
+    class Impatient(Typed):
+        async def ask(self):
+            if self.left:
+                return await super().ask()
+            if when == "before the prompt is there" and asked:
+                interrupting()
+                await asyncio.Event().wait()
+            asked.append(1)
+            raise KeyboardInterrupt
+
+    asked = []
+    converse("Hi.", screen=Told(), prompt=Impatient)
+
+    assert asked == [1]
+    assert "is kept: chat -c goes on with it" in capsys.readouterr().err
+
+
+def test_ctrl_c_right_behind_enter_stops_what_was_typed(capsys):
+    """Before anything of it has begun."""
+
+    class Hasty(Typed):
+        async def ask(self):
+            typed = await super().ask()
+            if typed == "Two.":
+                interrupting()
+            return typed
+
+    found, _, _ = converse("One.", "Two.", "Three.", key="a:1", prompt=Hasty)
+
+    assert found["a:1"]["main"] == ["One.", "Yes.", "Three.", "Yes."]
 
 
 def test_what_was_not_answered_is_taken_back_before_what_was(capsys):

@@ -1,5 +1,6 @@
 """A conversation at a terminal: one thing after another, until somebody leaves."""
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from holdfast.cli import failures
@@ -38,13 +39,15 @@ class Interactive:
             await self._act("/resume")
         presses = 0
         while presses < _PRESSES:
-            self._ctrl_c.forget()
+            if not presses:
+                self._ctrl_c.forget()  # it was for what is over
             try:
-                typed = await self._prompt.ask()
+                typed = await self._typed()
             except EOFError:
                 break
-            except KeyboardInterrupt:
+            if typed is None:
                 presses += 1
+                self._ctrl_c.forget()
                 if presses < _PRESSES:
                     self._talk.screen.note("Ctrl-C again leaves, and so does Ctrl-D")
                 continue
@@ -52,6 +55,18 @@ class Interactive:
             if not await self._act(typed):
                 break
         self._say_goodbye()
+
+    async def _typed(self) -> str | None:
+        """What was typed; None for Ctrl-C, also where the prompt is only about to come."""
+        typed = None
+
+        async def ask() -> None:
+            nonlocal typed
+            with suppress(KeyboardInterrupt):  # it would end the loop, were it to leave the task
+                typed = await self._prompt.ask()
+
+        await self._ctrl_c.stopping(ask())
+        return typed
 
     async def _act(self, typed: str) -> bool:
         """Whether to go on."""

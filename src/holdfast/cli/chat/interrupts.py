@@ -30,16 +30,23 @@ class Presses:
         signal.signal(signal.SIGINT, self._before)
 
     def forget(self) -> None:
-        """The prompt comes: what was pressed before it is over."""
+        """What was pressed until now is over."""
         self._is_pressed = False
 
+    def was_pressed(self) -> bool:
+        """Since it was forgotten."""
+        return self._is_pressed
+
     async def stopping(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Do this; whether it came to its end."""
+        """Do this, unless it was pressed already; whether it came to its end."""
+        if self.was_pressed():
+            work.close()
+            return False
         self._work = asyncio.get_running_loop().create_task(work)
         try:
             await self._work
         except asyncio.CancelledError:
-            if not self._is_pressed:  # we are cancelled ourselves
+            if not self.was_pressed():  # we are cancelled ourselves
                 raise
             return False
         finally:
