@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,22 @@ class Commands:
         )
 
 
+class Pressed(io.BytesIO):
+    """What is piped in, but Ctrl-C is pressed while it is waited for."""
+
+    is_read = False
+
+    def read(self, *_: Any) -> bytes:
+        signal.raise_signal(signal.SIGINT)
+        self.is_read = True  # whoever pressed it waits still
+        return b""
+
+
+def piped(input: str | io.BytesIO) -> io.TextIOWrapper:
+    """What the program finds at stdin."""
+    return io.TextIOWrapper(io.BytesIO(input.encode()) if isinstance(input, str) else input)
+
+
 class Inside(Commands):
     """The same without a process of its own, for details; its input is no terminal."""
 
@@ -65,13 +82,13 @@ class Inside(Commands):
         for name, value in self.environment.items():
             monkeypatch.setenv(name, value)
 
-    def __call__(self, *arguments: str, input: str = "", **environment: str) -> Ran:
+    def __call__(self, *arguments: str, input: str | io.BytesIO = "", **environment: str) -> Ran:
         from holdfast.cli import main
 
         with self._patch.context() as patch:
             for name, value in environment.items():
                 patch.setenv(name, value)
-            patch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(input.encode())))
+            patch.setattr("sys.stdin", piped(input))
             self._capfd.readouterr()
             status = main(arguments)
             sys.stdout.flush()

@@ -1,7 +1,6 @@
 """`holdfast chat` without a terminal: one question, pipes, who answers, and what may go wrong."""
 
 import asyncio
-import io
 import json
 import os
 import re
@@ -17,15 +16,20 @@ import pytest
 
 import holdfast
 from cli_vendors import ANTHROPIC, KEY, vendor
-from commands import Commands, Ran
+from commands import Commands, Pressed, Ran, piped
 from holdfast import Settings, sync
 from holdfast.cli import config, main
 from holdfast.cli.chat import models, slash
+from holdfast.cli.chat.interactive import Interactive
 from holdfast.cli.chat.lines import BYTES_MAX, Lines
+from holdfast.cli.chat.talk import Talk
 from holdfast.cli.failures import Failure
 from holdfast.cli.screen import Screen
+from holdfast.errors import AuthError, StoreFull
 from holdfast.providers import vendors
 from holdfast.providers.models import model_of
+from holdfast.session import Session
+from holdfast.testing import FakeProvider
 from holdfast.testing.faults.disk import SmallDisk, missing
 from holdfast.testing.replay.server import Answer
 from ollama_double import Ollama
@@ -54,7 +58,7 @@ def inside(run, monkeypatch, capsys):
     def inside(*arguments, input="", **environment):
         for name, value in (run.environment | environment).items():
             monkeypatch.setenv(name, value)
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(input.encode())))
+        monkeypatch.setattr(sys, "stdin", piped(input))
         status = main(arguments)
         return Ran(subprocess.CompletedProcess(arguments, status, *capsys.readouterr()))
 
@@ -122,6 +126,7 @@ def test_s_begins_a_conversation_under_a_key_and_goes_on_with_it(run):
         second = run("chat", "-s", "work:a", "Two.")
 
     assert "there was no work:ada yet" in first.err and "yet" not in second.err
+    assert "work:a means work:ada here" in second.err and "means" not in first.err
     assert said(server) == [("user", "One."), ("assistant", "Hello."), ("user", "Two.")]
     assert [each["key"] for each in run("ls", "--json").json] == ["work:ada"]
 
@@ -208,7 +213,13 @@ def test_tools_of_a_file_are_run(run, tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "status"),
-    [(None, 3), ("import nothing_of_the_kind", 2), ("x = 1", 2), ("def (", 2)],
+    [
+        (None, 3),
+        ("import nothing_of_the_kind", 2),
+        ("x = 1", 2),
+        ("def (", 2),
+        ("import sys; sys.exit(0)", 2),
+    ],
 )
 def test_a_file_without_tools_is_told(inside, tmp_path, text, status):
     file = tmp_path / "tools.py"
@@ -246,6 +257,17 @@ def test_nothing_asked_is_told(inside, arguments):
 
     assert (done.status, done.out) == (2, "")
     assert "nothing was asked" in done.err
+
+
+def test_ctrl_c_ends_the_wait_for_a_pipe_at_once(run, inside):
+    """Nothing was asked yet, and nobody is."""
+    pressed = Pressed()
+
+    with asked(run, ANTHROPIC.says("Hello.")) as server:
+        done = inside("chat", "-", input=pressed)
+
+    assert (done.status, done.err.strip(), pressed.is_read) == (130, "interrupted", False)
+    assert server.requests == []
 
 
 def test_more_than_any_model_can_read_is_refused(run, inside):
@@ -380,6 +402,7 @@ def _draft(run):
         (["-m", "local:huge", "Hi."], {}, 2, "smollm2-135m"),
         (["Hi."], {"HOLDFAST_MODEL": "nobody:x"}, 2, "there are anthropic"),
         (["--nonsense", "Hi."], {}, 2, "--help"),
+        (["-m"], {}, 2, "requires an argument: see holdfast --help"),
         (["--store", "nowhere", "Hi."], {"ANTHROPIC_API_KEY": KEY}, 2, "sqlite:PATH"),
         (["--store", "sqlite:/proc/no/x.db", "Hi."], {"ANTHROPIC_API_KEY": KEY}, 1, "/proc/no"),
         (["-c", "-s", "x", "Hi."], {}, 2, "leave one out"),
@@ -643,6 +666,227 @@ def test_lines_that_cannot_be_kept_are_no_reason_to_stop(tmp_path):
     assert lines.all == ["one", "two"]
 
 
+# ---- a conversation, one thing after another ----
+
+
+class Typed:
+    """A prompt at which these lines are typed; then somebody leaves."""
+
+    def __init__(self, *lines):
+        self.left = list(lines)
+
+    async def ask(self):
+        await asyncio.sleep(0)
+        if not self.left:
+            raise EOFError
+        return self.left.pop(0)
+
+
+def converse(*lines, answers=("Yes.",) * 9, key=None, screen=None, prompt=Typed, **options):
+    """What stands on each branch of each conversation in the end, by its key."""
+    model = FakeProvider(*answers, name="anthropic:claude-sonnet-5-5")
+    prompt = prompt(*lines)
+
+    async def main():
+        async with holdfast.open("memory:") as sessions:
+            talk = Talk(sessions, model, screen or Screen(), key=key, **options)
+            await Interactive(talk, prompt, go_on="chat -c").run("why")
+            assert not prompt.left, "it ended before all was typed"
+            return {each.key: await branches(sessions, each.key) for each in await listed(sessions)}
+
+    async def listed(sessions):
+        return (await sessions.list()).items
+
+    async def branches(sessions, key):
+        session = await sessions.get(key)
+        said = {}
+        for branch in (session.branch, *(each.name for each in session.branches)):
+            await session.checkout(branch)
+            said[branch] = [message.text for message in await session.read()]
+        return said
+
+    found = asyncio.run(main())
+    return found, [[m.text for m in request.messages] for request in model.requests], model.requests
+
+
+def interrupting(*_):
+    signal.raise_signal(signal.SIGINT)
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """/tools presses Ctrl-C so often, and never ends."""
+
+    def slow(presses):
+        async def run(*_):
+            for _ in range(presses):
+                interrupting()
+            await asyncio.Event().wait()
+
+        monkeypatch.setitem(slash.COMMANDS, "tools", slash.Slash("", "", run))
+
+    return slow
+
+
+def test_ctrl_c_stops_a_command_and_the_prompt_comes_back(slow, capsys):
+    """Whatever takes its time: nobody is thrown out for it."""
+    slow(presses=1)
+    before = signal.getsignal(signal.SIGINT)
+
+    found, _, _ = converse("/tools", "Hi.", "/tools", "Ho.", key="a:1")
+
+    assert found == {"a:1": {"main": ["Hi.", "Yes.", "Ho.", "Yes."]}}
+    assert capsys.readouterr().err.count("[stopped]") == 2
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_twice_ends_what_cannot_be_stopped(slow):
+    slow(presses=2)
+
+    with pytest.raises(KeyboardInterrupt):
+        converse("/tools", "Hi.")
+
+
+def test_ctrl_c_a_moment_too_late_stops_nothing_and_nobody_leaves():
+    """The answer was over when it was pressed, and the prompt was not there yet."""
+
+    class Late(Screen):
+        def note(self, text, *styles):
+            super().note(text, *styles)
+            if "tokens read" in text:
+                interrupting()
+
+    found, _, _ = converse("Hi.", "Ho.", key="a:1", screen=Late())
+
+    assert found == {"a:1": {"main": ["Hi.", "Yes.", "Ho.", "Yes."]}}
+
+
+@pytest.mark.parametrize("when", ["while it is told", "before the prompt is there"])
+def test_ctrl_c_again_leaves_from_the_moment_it_is_told(capsys, when):
+    """Whoever presses it twice quickly is not left at a prompt, nor thrown out with an error."""
+
+    class Told(Screen):
+        def note(self, text, *styles):
+            super().note(text, *styles)
+            if "again leaves" in text and when == "while it is told":
+                interrupting()
+
+    class Impatient(Typed):
+        async def ask(self):
+            if self.left:
+                return await super().ask()
+            if when == "before the prompt is there" and asked:
+                interrupting()
+                await asyncio.Event().wait()
+            asked.append(1)
+            raise KeyboardInterrupt
+
+    asked = []
+    converse("Hi.", screen=Told(), prompt=Impatient)
+
+    assert asked == [1]
+    assert "is kept: chat -c goes on with it" in capsys.readouterr().err
+
+
+def test_ctrl_c_right_behind_enter_stops_what_was_typed(capsys):
+    """Before anything of it has begun."""
+
+    class Hasty(Typed):
+        async def ask(self):
+            typed = await super().ask()
+            if typed == "Two.":
+                interrupting()
+            return typed
+
+    found, _, _ = converse("One.", "Two.", "Three.", key="a:1", prompt=Hasty)
+
+    assert found["a:1"]["main"] == ["One.", "Yes.", "Three.", "Yes."]
+
+
+def test_what_was_not_answered_is_taken_back_before_what_was(capsys):
+    """/undo takes back what was said last, whether the log has it already or only the draft."""
+    answers = ("Yes.", AuthError("no key"), "No.")
+    found, asked, _ = converse("One.", "Two.", "/undo", "", "Three.", answers=answers, key="a:1")
+
+    told = capsys.readouterr().err
+    assert "taken back: Two.\nit is kept: /branch main goes back to it" in told
+    assert asked[-1] == ["One.", "Yes.", "Three."]
+    assert found["a:1"]["turn-1"] == ["One.", "Yes.", "Three.", "No."]
+    assert told.count("what you said is kept") == 1  # where the model was asked, and not for /undo
+
+
+def test_what_was_taken_back_unanswered_can_be_gone_on_with(capsys):
+    answers = (AuthError("no key"), "Yes.")
+    found, _, _ = converse("One.", "/undo", "/undo", "/branch main", "", answers=answers, key="a:1")
+
+    assert "there is nothing to take back" in capsys.readouterr().err
+    assert found["a:1"]["main"] == ["One.", "Yes."]
+
+
+def test_a_model_that_cannot_be_stored_does_not_answer(monkeypatch, capsys):
+    """What was told as an error has changed nothing."""
+
+    async def opened(*_):
+        return FakeProvider("No.", name="anthropic:claude-haiku-5-5")
+
+    async def update(*_, **__):
+        raise StoreFull("chats.db", "the disk is full")
+
+    monkeypatch.setattr(models, "opened", opened)
+    monkeypatch.setattr(Session, "update", update)
+
+    found, _, _ = converse("One.", "/model anthropic:claude-haiku-5-5", "Two.", key="a:1")
+
+    assert "the disk is full" in capsys.readouterr().err
+    assert found["a:1"] == {"main": ["One.", "Yes.", "Two.", "Yes."]}
+
+
+def test_a_new_conversation_is_new(capsys):
+    """Not one that has the key already; and a key that none can have is told at once."""
+    found, _, _ = converse(
+        "One.", "/new a:1", f"/new {'k' * 1_025}", "Two.", "/new a:2", "Three.", key="a:1"
+    )
+
+    told = capsys.readouterr().err
+    assert "there is a conversation 'a:1' already" in told and "1024 is allowed" in told
+    assert found["a:1"] == {"main": ["One.", "Yes.", "Two.", "Yes."]}
+    assert found["a:2"] == {"main": ["Three.", "Yes."]}
+
+
+def test_the_system_instruction_of_new_conversations_holds_for_each():
+    """For the first, and for those that /new begins."""
+    _, _, requests = converse("One.", "/new", "Two.", begins_with="Be brief.")
+
+    assert [request.system for request in requests] == ["Be brief.", "Be brief."]
+
+
+def test_an_error_tells_only_once_that_what_was_said_is_kept(capsys):
+    """A command that was mistyped has lost nothing."""
+    converse("One.", "/foo", "/revert 7", answers=(AuthError("no key"),))
+
+    assert capsys.readouterr().err.count("what you said is kept") == 1
+
+
+@pytest.mark.parametrize("key", ["a:" + "k" * 1_023])
+def test_a_key_that_no_conversation_can_have_is_told_at_once(run, inside, key):
+    with asked(run, ANTHROPIC.says("Hello.")) as server:
+        done = inside("chat", "-s", key, "Hi.")
+
+    assert done.status == 2 and "1024 is allowed" in done.err
+    assert server.requests == []
+
+
+def test_how_to_go_on_names_the_tenant_and_the_store(run, tmp_path):
+    """What is typed then finds the conversation; a password is not shown."""
+    from holdfast.cli.app import App
+
+    assert App().go_on == "holdfast chat -c"
+    assert (
+        App("sqlite:a b.db", "bob").go_on == "holdfast chat -c --store 'sqlite:a b.db' --tenant bob"
+    )
+    assert "secret" not in App("postgresql://u:secret@h/x").go_on
+
+
 # ---- calls that wait ----
 
 
@@ -650,7 +894,6 @@ def test_a_session_tells_which_calls_wait():
     """Whoever opens it can ask for them, in any process."""
 
     async def main():
-        from holdfast.testing import FakeProvider
         from holdfast.testing.fake_provider import calls
 
         pay = holdfast.Tool(name="pay", run=lambda: "paid", approval=True)

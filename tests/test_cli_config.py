@@ -88,6 +88,16 @@ def test_what_makes_no_sense_is_refused_and_nothing_is_written(cli, arguments, s
     assert not config.config_path().exists()
 
 
+def test_a_wrong_name_in_the_file_is_told_with_the_file(cli):
+    """Every command reads it: nobody else can say where the name stands."""
+    config.write_config({"model": "local:smollm2-135m"})
+    config.config_path().write_text('modle = "x"\n')
+
+    ran = cli("ls")
+
+    assert ran.status == 2 and str(config.config_path()) in ran.err and "'modle'" in ran.err
+
+
 def test_what_was_set_is_what_commands_use(cli, tmp_path):
     async def fill():
         async with holdfast.open(f"sqlite:{tmp_path}/mine.db") as sessions:
@@ -110,6 +120,15 @@ def test_each_command_has_help_whose_examples_are_commands(cli, name):
     assert ran.status == 0 and ran.out.startswith(f"Usage: holdfast {name} ")
     examples = re.findall(r"^  (?:holdfast(?: --store \S+)?) (\w+)", ran.out, re.MULTILINE)
     assert set(examples) <= set(COMMANDS)
+
+
+def test_without_a_command_there_is_the_help_and_no_error(cli):
+    """The status is that of wrong arguments; a script that forgot the command sees it."""
+    ran = cli()
+
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.startswith("Usage: holdfast") and "error:" not in ran.err
+    assert ran.err.rstrip().endswith("Each command has its own --help.")
 
 
 # Completion

@@ -79,6 +79,20 @@ def test_what_others_may_read_is_an_error_with_the_way_out(cli):
     assert cli("doctor", "-q").status == 0
 
 
+def test_a_folder_that_others_may_list_is_a_warning_because_the_file_is_ours_alone(cli, tmp_path):
+    """A store in a folder of the user's choice: a script that waits for doctor does not wait."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    folder.chmod(0o755)
+    url = f"sqlite:{folder}/chats.db"
+    fill(url)
+
+    ran = cli("doctor", "-q", "--store", url)
+
+    assert ran.status == 0
+    assert "warning" in ran.out and "use a folder of the store's own" in ran.out
+
+
 def test_the_version_of_sqlite_that_damages_is_a_warning_because_we_keep_out_of_its_way(
     cli, monkeypatch
 ):

@@ -4,15 +4,18 @@ import asyncio
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
 import holdfast
 from commands import Commands, Inside
 from holdfast import Message, ids
+from holdfast.cli import asking
 from holdfast.testing import FakeProvider
 
 OLD = int((datetime.now(UTC) - timedelta(days=100)).timestamp() * 1e9)
@@ -188,6 +191,50 @@ def test_on_a_terminal_it_asks_and_no_is_no(cli):
     assert "telegram:1" not in keys(cli)
 
 
+@pytest.mark.parametrize("command", [["rm"], ["erase"], ["erase", "--turn", "1"]])
+def test_without_a_question_the_beginning_of_a_key_removes_nothing(cli, command):
+    """A script that runs again names what is gone already: another that begins like it stays."""
+    before = keys(cli)
+
+    ran = cli(*command, "telegram:o", "--yes")
+
+    assert (ran.status, ran.out, keys(cli)) == (3, "", before)
+    assert "'telegram:old' only begins like it" in ran.err and "name it whole" in ran.err
+    assert cli(*command, "telegram:o", "--dry-run").status == 0
+
+
+@pytest.mark.parametrize("name", ["telegram:old", "@", "id"])
+def test_without_a_question_a_whole_name_is_enough(cli, name):
+    wanted = {"telegram:old": "telegram:old"}.get(name, cli("ls", "--json").json[0]["key"])
+    id = next(each["id"] for each in cli("ls", "--json").json if each["key"] == wanted)
+
+    ran = cli("rm", id if name == "id" else name, "--yes")
+
+    assert (ran.status, ran.out) == (0, f"{wanted}\n")
+
+
+@pytest.mark.parametrize("command", ["rm", "erase"])
+def test_ctrl_c_at_the_question_ends_it_at_once(cli, monkeypatch, command):
+    """Not when the question has been answered: an event loop alone would hear of it only then."""
+
+    waiting = []
+
+    def asked(*_, **__):
+        signal.raise_signal(signal.SIGINT)
+        waiting.append("still")
+        return "y"
+
+    stdin = SimpleNamespace(isatty=lambda: True)
+    monkeypatch.setattr(asking, "sys", SimpleNamespace(stdin=stdin, stderr=sys.stderr))
+    monkeypatch.setattr("click.termui.visible_prompt_func", asked)
+
+    ran = cli(command, "telegram:1")
+
+    assert (ran.status, ran.out, waiting) == (130, "", [])
+    assert ran.err.endswith("\ninterrupted\n")
+    assert "telegram:1" in keys(cli)
+
+
 # erase
 
 
@@ -229,11 +276,17 @@ def test_a_key_cannot_steer_the_terminal(cli):
     async def make():
         async with holdfast.open(cli.store) as sessions:
             await (await sessions.get_or_create("evil\x1b[2J")).append(Message.user("x"))
+            for number in (1, 2):
+                await sessions.get_or_create(f"bad {number}\nerror: forged")
 
     asyncio.run(make())
 
     for ran in (cli("fork", "evil"), cli("rm", "evil\x1b[2J", "--yes"), cli("rm", "evil", "--yes")):
         assert "\x1b" not in ran.out + ran.err
+    forged = cli("rm", "bad", "--yes"), cli("fork", "bad 1"), cli("rm", "bad 2", "--yes")
+    assert [ran.err.count("\n") for ran in forged] == [1, 1, 1]
+    assert "-s 'bad 1" in forged[1].err  # as a shell takes it
+    assert not any(line.startswith("error: f") for ran in forged for line in ran.out.splitlines())
 
 
 def test_json_is_one_document(cli):

@@ -116,6 +116,7 @@ def test_what_is_damaged_is_not_copied_and_stops_no_other(cli):
         (("copy", "sqlite:data/holdfast.db"), 2, "this is the store that is copied"),
         (("copy", "sqlite:a.db", "--store", "sqlite:missing.db"), 3, "there are no conversations"),
         (("copy", f"postgresql://u:{SECRET}@127.0.0.1:1/x"), 1, "cannot be reached"),
+        (("copy", "sqlite:a.db", f"postgresql://u:{SECRET}@127.0.0.1:1/x"), 2, "--store FROM copy"),
         (("backup",), 2, "FILE"),
         (("backup", "data"), 1, "is there already"),
         (("backup", "no/where/b.db"), None, "no"),

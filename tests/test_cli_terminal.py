@@ -19,8 +19,10 @@ import unicodedata
 
 import pytest
 
+import holdfast
 from cli_conversations import ATTACK, HOSTILE, KEY
 from commands import Commands
+from holdfast import Message
 from holdfast.cli.screen import Screen, columns, safe, wrapped
 
 OURS = re.compile(r"\x1b\[[0-9;]*m|[\n\t\u200c\u200d]")
@@ -214,6 +216,16 @@ def test_forty_columns_are_enough(commands):
         assert max(columns(line) for line in plain.split("\n")) <= 40, arguments
 
 
+def test_an_error_breaks_between_words_in_a_narrow_terminal(commands):
+    _, err, status = on_terminal(commands, "show", "nothing-of-the-kind", columns=40)
+
+    assert status == 3
+    assert err.splitlines() == [
+        "error: there is no conversation",
+        "'nothing-of-the-kind': see holdfast ls",
+    ]
+
+
 def test_where_only_ascii_can_be_shown_everything_still_works(commands):
     """A locale without UTF-8: signs have a plain form, letters their escapes, and JSON is JSON."""
     ascii = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
@@ -257,6 +269,37 @@ async def _long(url):
     async with holdfast.open(url) as sessions:
         session = await sessions.get_or_create("long")
         await session.append(*[holdfast.Message.user("x" * 9_000) for _ in range(100)])
+
+
+@pytest.mark.parametrize(
+    ("closed", "status", "told"),
+    [
+        (">&-", 1, "error: bad file descriptor: leave stdout open, or send it to /dev/null\n"),
+        ("2>&-", 0, ""),
+        ("<&-", 0, ""),
+        (">&- 2>&- <&-", 1, ""),
+    ],
+)
+def test_what_is_closed_before_it_starts_is_told_in_a_sentence(
+    commands, tmp_path, closed, status, told
+):
+    """A daemon has none of the three. A program without them gets no file under their numbers."""
+    url = f"sqlite:{tmp_path / 'chats.db'}"
+
+    async def fill():
+        async with holdfast.open(url) as sessions:
+            await (await sessions.get_or_create("a:1")).append(Message.user("Hello."))
+
+    asyncio.run(fill())
+    ran = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "holdfast", "ls"],
+        env=commands.environment | {"HOLDFAST_STORE": url},
+        capture_output=True,
+        text=True,
+    )
+
+    assert (ran.returncode, ran.stderr) == (status, told)
+    assert ("a:1" in ran.stdout) == (status == 0)
 
 
 # The pager

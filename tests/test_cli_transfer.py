@@ -12,7 +12,7 @@ import time
 import pytest
 
 import holdfast
-from commands import Commands, Inside
+from commands import Commands, Inside, Pressed
 from holdfast import Message, formats
 from holdfast.parts import Text, Thinking
 from holdfast.testing.faults.disk import file_size_max
@@ -175,6 +175,14 @@ def test_it_is_read_from_a_pipe_too(cli, other):
     assert (ran.status, ran.out) == (0, "telegram:1: new, 2 messages\n")
 
 
+def test_ctrl_c_ends_the_wait_for_a_pipe_at_once(cli):
+    pressed = Pressed()
+
+    ran = cli("import", "-", input=pressed)
+
+    assert (ran.status, ran.err.strip(), pressed.is_read) == (130, "interrupted", False)
+
+
 def test_a_dry_run_makes_nothing(cli, other, tmp_path):
     cli("export", "telegram:1", "-o", "one.json")
 
@@ -281,7 +289,7 @@ def test_markdown_is_for_people(cli, other):
         (("export", "--all", "telegram:1"), 2, "--all"),
         (("export", "telegram:1", "-f", "pdf"), 2, "json, nanobot, markdown"),
         (("export", "nobody"), 3, "there is no conversation"),
-        (("export", "telegram:1", "-o", "no/such/folder.json"), 3, "no such file"),
+        (("export", "telegram:1", "-o", "no/such/folder.json"), 3, "folder.json: no such file"),
         (("import", "nothing.json"), 3, "no such file"),
         (("import", "."), 1, "is a directory"),
         (("import",), 2, "FILE"),

@@ -1174,6 +1174,7 @@ def sqlite_error(code, kind=sqlite3.OperationalError):
     ("code", "expected", "fatal"),
     [
         ("SQLITE_FULL", StoreFull, True),
+        ("SQLITE_IOERR_SHMSIZE", StoreFull, True),
         ("SQLITE_IOERR", StoreUnavailable, True),
         ("SQLITE_IOERR_FSYNC", StoreUnavailable, True),
         ("SQLITE_IOERR_WRITE", StoreUnavailable, True),

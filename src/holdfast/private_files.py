@@ -175,7 +175,10 @@ def folder_problems(folder: Path) -> list[str]:
     """What is doubtful about a folder and the file system it is on."""
     found = []
     if os.name == "posix" and stat.S_IMODE(os.stat(folder).st_mode) & 0o077:
-        found.append(f"{folder} can be entered or listed by others: run chmod 700 on it")
+        found.append(
+            f"{folder} can be entered or listed by others: run chmod 700 on it, or use a folder of "
+            "the store's own"
+        )
     kind = file_system(folder)
     if kind in _DOUBTFUL:
         found.append(f"{folder} is on {kind}, where locks cannot be trusted: use a local disk")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.cli import config
 from holdfast.cli.failures import NOT_FOUND, USAGE, Failure
-from holdfast.cli.screen import Screen
+from holdfast.cli.screen import Screen, safe
 
 if TYPE_CHECKING:  # neither is needed to print help
     from holdfast.manager import SessionManager
@@ -50,11 +50,13 @@ class App:
     @property
     def go_on(self) -> str:
         """What somebody types to go on with the latest conversation."""
-        program = os.environ.get("HOLDFAST_PROGRAM") or "holdfast chat"
-        if not self._store:
-            return f"{program} -c"
-        has_secret = "@" in self._store or "password=" in self._store
-        return f"{program} -c --store {'…' if has_secret else shlex.quote(self._store)}"
+        words = [os.environ.get("HOLDFAST_PROGRAM") or "holdfast chat", "-c"]
+        if self._store:
+            has_secret = "@" in self._store or "password=" in self._store
+            words += ["--store", "…" if has_secret else shlex.quote(self._store)]
+        if self._tenant:
+            words += ["--tenant", shlex.quote(self._tenant)]
+        return safe(" ".join(words), keep="")
 
     def forgetful(self) -> "App":
         """The same, but keeping nothing."""

@@ -17,5 +17,13 @@ def confirm(question: str, *, is_yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise Failure("nobody can be asked here: say --yes, or look first with --dry-run", USAGE)
-    if not click.confirm(safe(question), err=True):
+    from holdfast.cli.chat.interrupts import raising
+
+    try:
+        with raising():
+            is_agreed = click.confirm(safe(question), err=True)
+    except click.Abort:
+        print(file=sys.stderr)  # behind the question
+        raise
+    if not is_agreed:
         raise Failure("nothing was removed: you said no", FAILED)

@@ -57,7 +57,7 @@ def read_config() -> dict[str, str]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Failure(f"{path} is not TOML ({error}): mend it, or remove it", USAGE) from error
     for name, value in values.items():
-        check_name(name)
+        check_name(name, f" in {path}")
         if not isinstance(value, str):
             raise Failure(f"{name} in {path} is a text in quotation marks: mend it", USAGE)
     return values
@@ -92,9 +92,9 @@ def shown(value: str) -> str:
     return re.sub(r"([?&]password=)[^&]*", r"\1***", value)
 
 
-def check_name(name: str) -> None:
+def check_name(name: str, where: str = "") -> None:
     if name not in NAMES:
-        raise Failure(f"{name!r} is no setting: there are {', '.join(NAMES)}", USAGE)
+        raise Failure(f"{name!r}{where} is no setting: there are {', '.join(NAMES)}", USAGE)
 
 
 def _folder(variable: str, usual: str, below_home: str) -> Path:

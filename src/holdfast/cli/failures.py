@@ -77,26 +77,35 @@ def words_of(error: BaseException) -> str:
     )
 
 
+def sentence(error: BaseException) -> str:
+    """The same for people: harmless, and in one line, whatever was stored or received."""
+    from holdfast.cli.screen import safe
+
+    return " ".join(line.strip() for line in safe(words_of(error)).splitlines())
+
+
 def report(error: BaseException, *, is_debug: bool = False) -> int:
     """Say on stderr what went wrong; the exit status."""
-    from holdfast.cli.screen import end_line, safe
+    from holdfast.cli.screen import Screen, end_line
 
     end_line()
     status = status_of(error)
     if is_debug:
         traceback.print_exception(error)
+    elif isinstance(error, click.exceptions.NoArgsIsHelpError):  # nothing was asked for: no error
+        print(error.format_message(), file=sys.stderr)
     elif status == INTERRUPTED:
         print("interrupted", file=sys.stderr)
     else:
-        print(f"error: {safe(words_of(error))}", file=sys.stderr)
+        Screen("never").note(f"error: {sentence(error)}")
     return status
 
 
 def _usage_words(error: click.ClickException) -> str:
     words = error.format_message().rstrip(".")
     context = getattr(error, "ctx", None)
-    way_out = f": see {context.command_path} --help" if context is not None else ""
-    return words + way_out
+    path = "holdfast" if context is None else context.command_path
+    return f"{words}: see {path} --help"
 
 
 def _system_words(error: OSError) -> str:
@@ -109,6 +118,7 @@ def _system_words(error: OSError) -> str:
         errno.EPERM: "change its permissions, or name another place",
         errno.EROFS: "name a place that can be written to",
         errno.ENOENT: "check the name",
+        errno.EBADF: "leave stdout open, or send it to /dev/null",
         errno.EEXIST: "name another place, or remove what is there",
     }.get(error.errno or 0, "correct that and try again")
     return f"{where}{what[0].lower()}{what[1:]}: {way_out}"

@@ -14,6 +14,8 @@ from holdfast.cli.command import PipeClosed, common_options
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+_STDOUT, _STDERR = 1, 2
+
 # Each command with what its line in the list says, in the order in which people need them. Its
 # module is `commands/NAME.py`, imported when it is called, and has it under the name `command`.
 COMMANDS = {
@@ -107,6 +109,7 @@ def program() -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command; its exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    _have_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # letters that the terminal cannot show are no error
             stream.reconfigure(errors="backslashreplace")
@@ -126,6 +129,22 @@ def run(arguments: Sequence[str] | None = None) -> int:
         _give_up_output()
         return status
     return result if isinstance(result, int) else 0
+
+
+def _have_streams() -> None:
+    """What was closed (`>&-`) leads nowhere, or a file of the store would get its number.
+
+    Whoever prints to such a stdout is told that it cannot be written to.
+    """
+    while (number := os.open(os.devnull, os.O_RDONLY)) <= _STDERR:
+        pass
+    os.close(number)
+    stdout: object = sys.stdout
+    stderr: object = sys.stderr
+    if stdout is None:
+        sys.stdout = open(_STDOUT, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 def _pipe_closed() -> int:

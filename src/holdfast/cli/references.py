@@ -42,6 +42,29 @@ async def find_key(sessions: "SessionManager", reference: str) -> str:
         return await _beginning(sessions, reference)
 
 
+async def find_whole(sessions: "SessionManager", reference: str) -> str:
+    """The same for what is removed without a question: the beginning of a key is not enough.
+
+    A script that runs again names what it has removed already, and another may begin like it.
+    """
+    from holdfast.errors import Corrupt
+
+    key = await find_key(sessions, reference)
+    if key == reference or _LATEST.match(reference):
+        return key
+    try:
+        id = (await sessions.peek(key)).record.id
+    except Corrupt:
+        id = ""
+    if id != reference:
+        raise Failure(
+            f"there is no conversation {reference!r}, and {key!r} only begins like it: with --yes, "
+            "name it whole",
+            NOT_FOUND,
+        )
+    return key
+
+
 async def find(sessions: "SessionManager", reference: str) -> "Session":
     """The conversation that is meant, or Failure."""
     return await sessions.get(await find_key(sessions, reference))

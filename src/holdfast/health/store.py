@@ -16,8 +16,9 @@ ROOM_MIN = 64 * 1024 * 1024
 ROOM_LOW = 1024 * 1024 * 1024
 _AHEAD_MAX = timedelta(minutes=5)
 # Of what a store finds doubtful, that with which it is safe all the same: it keeps commits and
-# checkpoints apart by itself, and a container or a role may be meant to be so.
-_LESSER = ("WAL-reset bug", "is on overlay", "above row-level security")
+# checkpoints apart by itself, its files are readable for nobody else in whatever folder, and a
+# container or a role may be meant to be so.
+_LESSER = ("WAL-reset bug", "entered or listed", "is on overlay", "above row-level security")
 
 
 async def findings(url: str) -> list[Finding]:

@@ -45,6 +45,8 @@ def show_left(screen: Screen, session: "Session") -> bool:
             "yellow",
         )
         return False
+    if draft.branch != session.branch:
+        return False
     if not session.pending:
         if draft.ended != "limit":
             _show_unanswered(screen, session, draft)

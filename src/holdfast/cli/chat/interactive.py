@@ -1,9 +1,11 @@
 """A conversation at a terminal: one thing after another, until somebody leaves."""
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from holdfast.cli import failures
 from holdfast.cli.chat import greeting, outcomes, reports, slash
+from holdfast.cli.chat.interrupts import Presses
 from holdfast.cli.chat.prompt import Prompt
 from holdfast.cli.chat.talk import Talk
 from holdfast.cli.screen import one_line, safe
@@ -23,21 +25,29 @@ class Interactive:
         self._prompt = prompt
         self._go_on = go_on
         self._is_quiet = is_quiet
+        self._ctrl_c = Presses()
 
     async def run(self, why: str) -> None:
         """Until somebody leaves. `why` says who answers."""
+        with self._ctrl_c:
+            await self._run(why)
+
+    async def _run(self, why: str) -> None:
         if not self._is_quiet:
             await greeting.greet(self._talk, why)
         if self._talk.pending:
             await self._act("/resume")
         presses = 0
         while presses < _PRESSES:
+            if not presses:
+                self._ctrl_c.forget()  # it was for what is over
             try:
-                typed = await self._prompt.ask()
+                typed = await self._typed()
             except EOFError:
                 break
-            except KeyboardInterrupt:
+            if typed is None:
                 presses += 1
+                self._ctrl_c.forget()
                 if presses < _PRESSES:
                     self._talk.screen.note("Ctrl-C again leaves, and so does Ctrl-D")
                 continue
@@ -46,25 +56,38 @@ class Interactive:
                 break
         self._say_goodbye()
 
+    async def _typed(self) -> str | None:
+        """What was typed; None for Ctrl-C, also where the prompt is only about to come."""
+        typed = None
+
+        async def ask() -> None:
+            nonlocal typed
+            with suppress(KeyboardInterrupt):  # it would end the loop, were it to leave the task
+                typed = await self._prompt.ask()
+
+        await self._ctrl_c.stopping(ask())
+        return typed
+
     async def _act(self, typed: str) -> bool:
         """Whether to go on."""
         from holdfast.errors import HoldfastError
 
+        said = slash.read(typed)
         try:
-            await self._do(typed)
+            if not await self._ctrl_c.stopping(self._do(said)):
+                self._talk.screen.note("[stopped]", "yellow")
         except slash.Leave:
             return False
         except BrokenPipeError:
             raise
         except (HoldfastError, failures.Failure, OSError) as error:
-            self._talk.screen.note(f"error: {safe(failures.words_of(error))}", "red")
-            if self._talk.has_left:
+            self._talk.screen.note(f"error: {failures.sentence(error)}", "red")
+            if said.is_turn and self._talk.has_left:
                 self._talk.screen.note("what you said is kept: Enter or /resume tries again")
         return True
 
-    async def _do(self, typed: str) -> None:
-        said = slash.read(typed)
-        if not typed.strip():
+    async def _do(self, said: slash.Said) -> None:
+        if said.is_nothing:
             if self._talk.has_left:
                 self._tell(await outcomes.go_on(self._talk))
         elif said.words:

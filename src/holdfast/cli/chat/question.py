@@ -13,6 +13,7 @@ tell one from the other:
 import sys
 from collections.abc import Callable, Sequence
 
+from holdfast.cli.chat.interrupts import raising
 from holdfast.cli.failures import USAGE, Failure
 
 BYTES_MAX = 4 * 1024 * 1024  # more than a million tokens: no model reads as much
@@ -51,7 +52,8 @@ def is_closed() -> bool:
 def _read(note: Callable[[str], object]) -> str:
     if is_closed():
         return ""
-    data = sys.stdin.buffer.read(BYTES_MAX + 1)
+    with raising():
+        data = sys.stdin.buffer.read(BYTES_MAX + 1)
     if len(data) > BYTES_MAX:
         raise Failure(
             f"more than {BYTES_MAX // 1024**2} MB were piped in, which no model can read: pass a "

@@ -38,10 +38,18 @@ class Said(NamedTuple):
     words: str = ""
     command: str = ""
     argument: str = ""
+    is_nothing: bool = False
+
+    @property
+    def is_turn(self) -> bool:
+        """Whether the model is asked."""
+        return self.is_nothing or bool(self.words) or self.command == "resume"
 
 
 def read(typed: str) -> Said:
     """What somebody means who has typed this."""
+    if not typed.strip():
+        return Said(is_nothing=True)
     if typed.startswith("//"):
         return Said(words=typed[1:])
     found = _COMMAND.match(typed.strip())
@@ -82,7 +90,7 @@ def _models() -> list[str]:
 
 async def _new(talk: Talk, argument: str) -> None:
     kept = talk.session
-    talk.leave(argument or None)
+    await talk.leave(argument or None)
     talk.screen.note("a new conversation")
     if kept is not None and talk.is_kept:
         talk.screen.note(f"the one before is kept: -s {one_line(kept.key, 80)} continues it")
@@ -130,11 +138,16 @@ async def _revert(talk: Talk, argument: str) -> None:
 async def _undo(talk: Talk, _: str) -> None:
     session = await _begun(talk)
     turns = await session.turns()
-    if not turns:
-        raise Failure("there is nothing to take back: no turn is left", USAGE)
     left = session.branch
-    await session.revert(len(turns) - 1)
-    said = one_line(turns[-1].message.text or "", 60)
+    taken = talk.unanswered
+    if taken is not None and all(turn.message.id != taken.id for turn in turns):
+        await session.branch_at(len(turns))  # only its branch has it: it is in no turn yet
+    elif turns:
+        await session.revert(len(turns) - 1)
+        taken = turns[-1].message
+    else:
+        raise Failure("there is nothing to take back: no turn is left", USAGE)
+    said = one_line(taken.text or "", 60)
     talk.screen.note(f"taken back: {said}\nit is kept: /branch {safe(left)} goes back to it")
 
 
@@ -173,7 +186,7 @@ COMMANDS = {
     "context": Slash("", "what the next request would hold", _context),
     "branch": Slash("[NAME]", "list branches, use one, or begin one", _branch),
     "revert": Slash("N", "go back to turn N, on a new branch", _revert),
-    "undo": Slash("", "take the last turn back", _undo),
+    "undo": Slash("", "take back what was said last", _undo),
     "resume": Slash("", "go on with a turn that was cut off", _resume),
     "usage": Slash("", "tokens and cost", _usage),
     "help": Slash("", "this list", _help),

@@ -71,7 +71,8 @@ async def _talk(app: App, options: Options, text: str | None, tools: "tuple[Tool
             session=session,
             tools=tools,
             key=options.reference,
-            system=options.system or ("" if session else config.setting("system")[0]) or None,
+            system=options.system,
+            begins_with=config.setting("system")[0],
             is_kept=app.store_url != "memory:",
             is_shown=not options.is_json,
         )
@@ -94,6 +95,10 @@ async def _converse(app: App, talk: Talk, choice: models.Choice, options: Option
 async def _answer(app: App, talk: Talk, choice: models.Choice, options: Options, text: str) -> int:
     if talk.session is None and talk.key and not options.is_quiet:
         app.screen.note(f"there was no {one_line(talk.key, 80)} yet: it is begun")
+    if talk.session is not None and options.reference and not options.is_quiet:
+        key = talk.session.key
+        if key != options.reference:  # by its beginning: who meant another one has to see it
+            app.screen.note(f"{one_line(options.reference, 80)} means {one_line(key, 80)} here")
     if choice.is_found and not options.is_quiet:
         app.screen.note(choice.told)
     return await ask_once(
@@ -108,6 +113,8 @@ async def _answer(app: App, talk: Talk, choice: models.Choice, options: Options,
 
 async def _found(sessions: "SessionManager", reference: str | None) -> "Session | None":
     """The conversation that is meant; None for one that is begun. Failure if it is nowhere."""
+    from holdfast.keys import check_key
+
     if not reference:
         return None
     try:
@@ -115,6 +122,7 @@ async def _found(sessions: "SessionManager", reference: str | None) -> "Session 
     except Unknown:
         if ":" not in reference:  # a key is channel:name; anything else was meant to be found
             raise
+    check_key(reference)
     return None
 
 

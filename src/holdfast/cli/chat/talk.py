@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from holdfast.cli.chat import models
 from holdfast.cli.chat.display import Display
 from holdfast.cli.chat.interrupts import cancelling
-from holdfast.cli.screen import Screen
+from holdfast.cli.failures import USAGE, Failure
+from holdfast.cli.screen import Screen, one_line
 
 if TYPE_CHECKING:
     from holdfast.manager import SessionManager
-    from holdfast.messages import ToolCall
+    from holdfast.messages import Message, ToolCall
     from holdfast.providers.base import Provider
     from holdfast.results import TurnResult
     from holdfast.session import Session
@@ -32,10 +33,14 @@ class Talk:
         tools: "tuple[Tool, ...]" = (),
         key: str | None = None,
         system: str | None = None,
+        begins_with: str | None = None,
         is_kept: bool = True,
         is_shown: bool = True,
     ) -> None:
-        """`key` and `system` are for what is not there yet; `is_shown` says whether words are."""
+        """`key` is for what is not there yet; `is_shown` says whether words are.
+
+        `system` is what the model is told from now on, `begins_with` in a new conversation.
+        """
         self.sessions = sessions
         self.provider = provider
         self.screen = screen
@@ -44,6 +49,7 @@ class Talk:
         self.is_kept = is_kept
         self.key = key
         self._system = system
+        self._begins_with = system or begins_with
         self._is_shown = is_shown
 
     @property
@@ -57,9 +63,17 @@ class Talk:
         return () if self.session is None else self.session.pending
 
     @property
+    def unanswered(self) -> "Message | None":
+        """What was said here last, if its turn has not come to its end; None if it has."""
+        draft = None if self.session is None else self.session.draft
+        if self.session is None or draft is None or draft.branch != self.session.branch:
+            return None
+        return draft.message
+
+    @property
     def has_left(self) -> bool:
         """Whether there is a turn to go on with."""
-        return self.session is not None and self.session.draft is not None
+        return self.unanswered is not None
 
     async def say(self, text: str) -> "TurnResult":
         """One turn."""
@@ -72,14 +86,26 @@ class Talk:
         return await self._turn(partial(session.resume, answers))
 
     async def use(self, provider: "Provider") -> None:
-        """Another model answers from now on."""
+        """Another model answers from now on, or the one before if that cannot be stored."""
         before, self.provider = self.provider, provider
-        if self.session is not None:
-            await self._ready()
+        try:
+            if self.session is not None:
+                await self._ready()
+        except BaseException:
+            self.provider = before
+            await provider.close()
+            raise
         await before.close()
 
-    def leave(self, key: str | None = None) -> None:
-        """What is said next begins a new conversation."""
+    async def leave(self, key: str | None = None) -> None:
+        """What is said next begins a new conversation; Failure if there is one of this key."""
+        if key is not None and await self._is_there(key):
+            shown = one_line(key, 80)
+            raise Failure(
+                f"there is a conversation {shown!r} already: name another key, or continue that "
+                f"one with -s {shown}",
+                USAGE,
+            )
         self.session, self.key = None, key
 
     async def _ready(self) -> "Session":
@@ -87,7 +113,8 @@ class Talk:
         name = self.provider.name
         if self.session is None:
             self.session = await self.sessions.get_or_create(
-                self.key or await self._new_key(), settings=models.settings_for(name, self._system)
+                self.key or await self._new_key(),
+                settings=models.settings_for(name, self._begins_with),
             )
         session = self.session
         if session.settings.model != name or self._system not in (None, session.settings.system):
@@ -100,16 +127,22 @@ class Talk:
 
     async def _new_key(self) -> str:
         """A key that nobody has."""
+        key = f"cli:{secrets.token_hex(3)}"
+        while await self._is_there(key):
+            key = f"cli:{secrets.token_hex(3)}"
+        return key
+
+    async def _is_there(self, key: str) -> bool:
+        """Whether a conversation has this key, or had it and is not forgotten yet."""
         from holdfast.errors import SessionExpired, SessionNotFound
 
-        while True:
-            key = f"cli:{secrets.token_hex(3)}"
-            try:
-                await self.sessions.get(key)
-            except SessionNotFound:
-                return key
-            except SessionExpired:
-                pass
+        try:
+            await self.sessions.get(key)
+        except SessionNotFound:
+            return False
+        except SessionExpired:
+            pass
+        return True
 
     async def _turn(self, start: "Callable[..., Awaitable[TurnResult]]") -> "TurnResult":
         """Run it, and show it while it runs. Ctrl-C cancels it."""

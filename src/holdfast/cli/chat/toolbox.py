@@ -18,7 +18,7 @@ def tools_in(path: Path) -> "tuple[Tool, ...]":
         raise Failure(f"there is no file {path}: name one of Python with tools in it", NOT_FOUND)
     try:
         names = runpy.run_path(str(path))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise Failure(
             f"{path} cannot be run ({type(error).__name__}: {error}): mend it", USAGE
         ) from error

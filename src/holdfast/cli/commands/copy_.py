@@ -1,5 +1,6 @@
 """`holdfast copy`: bring conversations to another store, while both are in use."""
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
     from holdfast.stores.base import Store
     from holdfast.stores.copying import Copied, Progress
+
+_IS_URL = re.compile(r"(sqlite|jsonl|memory|postgres(ql)?):", re.IGNORECASE)
 
 
 @make(
@@ -52,6 +55,12 @@ async def command(
 
     if is_all and references:
         raise Failure("say --all-tenants, or name conversations, not both", USAGE)
+    if any(_IS_URL.match(each) for each in references):  # not repeated: it may hold a password
+        raise Failure(
+            "one store is named behind copy, the one to copy to: the other is that of --store, as "
+            "in holdfast --store FROM copy TO",
+            USAGE,
+        )
     here, there = place_of(app.store_url), place_of(to)
     if to == app.store_url or (here is not None and there is not None and _is_same(here, there)):
         raise Failure("this is the store that is copied: name another one", USAGE)

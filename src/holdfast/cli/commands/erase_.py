@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.argument("reference", metavar="REF")
 @click.option("--message", metavar="ID", help="Only this message, and what cannot stand without it")
 @click.option("--turn", type=click.IntRange(1), help="Only this turn")
-@click.option("--yes", "is_yes", is_flag=True, help="Do not ask")
+@click.option("--yes", "is_yes", is_flag=True, help="Do not ask; REF is named whole then")
 @click.option("--dry-run", is_flag=True, help="Only say what would be erased")
 @click.option("--json", "is_json", is_flag=True, help="For programs")
 async def command(
@@ -46,14 +46,15 @@ async def command(
     """
     if message is not None and turn is not None:
         raise Failure("say --message or --turn, not both", USAGE)
+    look = references.find_whole if is_yes and not dry_run else references.find_key
     async with app.sessions() as sessions:
+        key = await look(sessions, reference)
         if message is None and turn is None:
-            key = await references.find_key(sessions, reference)
             if not dry_run:
                 confirm(f"Erase all of {key}, for good?", is_yes=is_yes)
             await _whole(app, sessions, key, dry_run=dry_run, is_json=is_json)
             return
-        session = await references.find(sessions, reference)
+        session = await sessions.get(key)
         chosen = await _chosen(session, message, turn)
         said = f"{one_line(chosen.text or '', 60)!r}"
         what = f"turn {turn}, which begins {said}" if turn else f"the message {said}"

@@ -128,7 +128,11 @@ def _write(
         raise Failure(f"{path} is no file: name another, or say -o - and redirect it", FAILED)
     if path.exists() and not force:
         raise Failure(f"{path} is there already: name another file, or say --force", FAILED)
-    size = private_files.write(path, chosen.write(archives), is_new=not force)
+    try:
+        size = private_files.write(path, chosen.write(archives), is_new=not force)
+    except OSError as error:
+        error.filename = str(path)  # not the one beside it, which nobody has named
+        raise
     app.screen.note(safe(f"{path}: {size:,} bytes"), "green")
 
 

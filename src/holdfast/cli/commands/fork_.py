@@ -1,5 +1,6 @@
 """`holdfast fork`: a new conversation that starts as another one."""
 
+import shlex
 from typing import TYPE_CHECKING
 
 import click
@@ -46,10 +47,9 @@ async def command(app: App, reference: str, key: str | None, at: int | None, is_
                 {"key": forked.key, "id": forked.id, "from": session.key, "messages": forked.count}
             )
             return
-        app.screen.print(safe(forked.key))
-        app.screen.note(
-            f"{counted(forked.count, 'message')}; go on with: holdfast chat -s {safe(forked.key)}"
-        )
+        app.screen.print(safe(forked.key, keep=""))
+        named = safe(shlex.quote(forked.key), keep="")
+        app.screen.note(f"{counted(forked.count, 'message')}; go on with: holdfast chat -s {named}")
 
 
 async def _forked(session: "Session", at: int | None) -> "Session":

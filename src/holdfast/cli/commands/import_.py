@@ -9,7 +9,7 @@ import click
 
 from holdfast.cli.app import App, NoStore
 from holdfast.cli.command import command as make
-from holdfast.cli.failures import BUSY, USAGE, Failure, status_of, words_of
+from holdfast.cli.failures import BUSY, USAGE, Failure, sentence, status_of, words_of
 from holdfast.cli.screen import counted, safe
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _read_all(
         except (Failure, OSError) as error:
             if len(files) == 1:
                 raise
-            app.screen.note(safe(f"error: {words_of(error)}"), "red")
+            app.screen.note(f"error: {sentence(error)}", "red")
             status = status or status_of(error)
     if not readings:
         raise Failure("nothing was imported: none of these files can be read", status)
@@ -108,10 +108,12 @@ def _read_all(
 def _read(file: str, name: str | None, key: str | None) -> "Reading":
     """What a file holds. Nothing has been written yet."""
     from holdfast import formats
+    from holdfast.cli.chat.interrupts import raising
     from holdfast.errors import HoldfastError
     from holdfast.stores.jsonl.names import base64_name
 
-    data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    with raising():
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     try:
         if name is None and file.endswith(".md"):
             name = "markdown"

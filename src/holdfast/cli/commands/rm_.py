@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     "--keep", type=click.IntRange(0), help="So many that were written to last stay, whatever else"
 )
 @click.option("--agent", help="With --older-than or --keep: only those of this agent")
-@click.option("--yes", "is_yes", is_flag=True, help="Do not ask")
+@click.option("--yes", "is_yes", is_flag=True, help="Do not ask; REF is named whole then")
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed")
 @click.option("--json", "is_json", is_flag=True, help="For programs")
 async def command(
@@ -70,7 +70,8 @@ async def command(
 async def _remove(
     sessions: "SessionManager", named: tuple[str, ...], *, is_yes: bool, dry_run: bool
 ) -> dict[str, Any]:
-    keys = list(dict.fromkeys([await references.find_key(sessions, each) for each in named]))
+    look = references.find_whole if is_yes and not dry_run else references.find_key
+    keys = list(dict.fromkeys([await look(sessions, each) for each in named]))
     if not dry_run:
         confirm(f"Remove {_listed(keys)}?", is_yes=is_yes)
     gone = [key for key in keys if dry_run or await sessions.delete(key)]
@@ -114,7 +115,7 @@ def _told(done: "Retained") -> dict[str, Any]:
 
 def _print(app: App, done: dict[str, Any]) -> None:
     for each in done["removed"]:
-        app.screen.print(safe(each["key"]))
+        app.screen.print(safe(each["key"], keep=""))
     verb = "would be removed" if done["dry_run"] else "removed"
     app.screen.note(f"{len(done['removed']):,} {verb}")
     for key in done["spared"]:

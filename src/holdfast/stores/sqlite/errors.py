@@ -15,8 +15,10 @@ from holdfast.errors import (
 )
 from holdfast.stores import disk_errors
 
+# The index of the WAL has no room beside the file: met by who opens it on a disk that is full.
+_NO_ROOM_BESIDE = sqlite3.SQLITE_IOERR_SHMSIZE
+
 # By the primary code, which is the low byte of what SQLite reports.
-_FULL = {sqlite3.SQLITE_FULL: "the disk is full"}
 _DAMAGED = {
     sqlite3.SQLITE_CORRUPT: "the database is malformed",
     sqlite3.SQLITE_NOTADB: "it is not a SQLite database, or the path is wrong",
@@ -66,8 +68,8 @@ def _translate_sqlite(error: sqlite3.Error, where: str) -> HoldfastError:
     primary = code & 0xFF
     if primary == sqlite3.SQLITE_TOOBIG:
         return InvalidInput("a value", "is more than SQLite can hold: shorten it")
-    if primary in _FULL:
-        return StoreFull(where, f"{_FULL[primary]} ({name})")
+    if primary == sqlite3.SQLITE_FULL or code == _NO_ROOM_BESIDE:
+        return StoreFull(where, f"the disk is full ({name})")
     if primary in _DAMAGED:
         return Corrupt(where, f"{_DAMAGED[primary]} ({name})")
     return StoreUnavailable(where, f"{_UNAVAILABLE.get(primary, 'SQLite cannot go on')} ({name})")
