@@ -458,26 +458,28 @@ def test_who_finds_all_connections_in_use_is_told_so(url):
 
 def test_what_connects_while_the_store_is_closed_leaves_no_connection(url, monkeypatch):
     """Who waits for a connection is told, and one that comes too late is closed as well: that of a
-    read, and the one that hears of writes."""
+    read, and the one that is kept."""
 
     async def main():
         store = open_store(f"{url}?pool=2")
         await store.open()
         record = await session(store, "a")
         store._pool.drop_idle()
-        connect, made, is_closed = store._server.connect, [], asyncio.Event()
+        connect, made = store._server.connect, []
+        are_made, is_closed = asyncio.Event(), asyncio.Event()
 
         async def late():
-            made.append(await connect())
+            link = await connect()
+            made.append(link)
+            if len(made) == 3:  # two in the pool, for whom a third waits; and the one that is kept
+                are_made.set()
             await is_closed.wait()
-            return made[-1]
+            return link
 
         monkeypatch.setattr(store._server, "connect", late)
-        tenant = store.tenant()
         asked = [asyncio.create_task(texts(store, record.id)) for _ in range(3)]
-        asked.append(asyncio.create_task(anext(aiter(tenant.watch(record.id)))))
-        while len(made) < 3:  # two in the pool, for whom a third waits; and the one that listens
-            await asyncio.sleep(0.01)
+        asked.append(asyncio.create_task(store._holder.hold()))
+        await are_made.wait()
 
         await store.close()
         is_closed.set()
