@@ -741,10 +741,14 @@ def test_ctrl_c_stops_a_command_and_the_prompt_comes_back(slow, capsys):
 
 
 def test_ctrl_c_twice_ends_what_cannot_be_stopped(slow):
+    """And afterwards it is heard as if nothing had been."""
     slow(presses=2)
+    before = signal.getsignal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
         converse("/tools", "Hi.")
+
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_ctrl_c_a_moment_too_late_stops_nothing_and_nobody_leaves():

@@ -696,7 +696,10 @@ class Store:
         ...
 
     def close(self) -> None:
-        """Finish what was asked for, then let go of everything. Later calls: StoreUnavailable."""
+        """Finish what was asked for, then let go of everything. Later calls: StoreUnavailable.
+
+        It is gone through with when it is cancelled; whoever calls it again waits for the end.
+        """
         ...
 
     def problems(self) -> list[str]:
@@ -906,8 +909,9 @@ class Tenant:
 
         Whole words count; case, width and accents do not. Chinese, Japanese and Korean are found
         by any run of characters. A query without a word finds nothing, and no sign in it is an
-        operator. Everything appended before the call is searched. A message that is damaged is told
-        as such, without its content, and hides no other.
+        operator. Everything appended before the call is searched, and it does not wait for what is
+        appended later. A message that is damaged is told as such, without its content, and hides no
+        other. What stays is on one page and no other, whatever comes and goes between pages.
         """
         ...
 

@@ -4,7 +4,7 @@ import asyncio
 import signal
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 if TYPE_CHECKING:
     from holdfast.cancel import CancelToken
@@ -27,7 +27,7 @@ class Presses:
         return self
 
     def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
+        _hand_back(self._pressed, self._before)
 
     def forget(self) -> None:
         """What was pressed until now is over."""
@@ -55,7 +55,7 @@ class Presses:
 
     def _pressed(self, *_: object) -> None:
         if self._is_pressed:
-            raise KeyboardInterrupt
+            _end_program()
         self._is_pressed = True
         if self._work is not None:
             self._work.get_loop().call_soon_threadsafe(self._work.cancel)
@@ -67,7 +67,7 @@ def cancelling(token: "CancelToken") -> Iterator[None]:
 
     def pressed(*_: object) -> None:
         if not token.cancel("Ctrl-C was pressed"):
-            raise KeyboardInterrupt
+            _end_program()
 
     with _handled_by(pressed):
         yield
@@ -89,4 +89,17 @@ def _handled_by(handler: "signal._HANDLER") -> Iterator[None]:
     try:
         yield
     finally:
+        _hand_back(handler, before)
+
+
+def _hand_back(ours: "signal._HANDLER", before: "signal._HANDLER") -> None:
+    """Let those hear of it who did before us, unless the program is being ended."""
+    if signal.getsignal(signal.SIGINT) == ours:
         signal.signal(signal.SIGINT, before)
+
+
+def _end_program() -> NoReturn:
+    """It may be anything that is interrupted, the event loop itself among it: what is cleaned up
+    behind it must not bring back a handler of a loop that is gone."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    raise KeyboardInterrupt
