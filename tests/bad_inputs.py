@@ -39,11 +39,11 @@ SECRET = "".join(("hun", "ter2-", "canary"))
 ERROR_LENGTH_MAX = 8_192
 
 
-def run(coroutine):
+def run(coroutine, limit_s=60):
     """The result of a coroutine, in a loop of its own; one that hangs fails."""
 
     async def limited():
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(limit_s):
             return await coroutine
 
     return asyncio.run(limited())

@@ -154,7 +154,7 @@ def url(request, fast_path):
 
 def test_nobody_gets_anothers_and_one_key_is_one_object(url):
     """0 foreign canaries, 0 second objects."""
-    watcher, done = run(worked(url))
+    watcher, done = run(worked(url), pick(60, 1_200))
 
     assert watcher.foreign == []
     assert watcher.doubled == []
