@@ -235,7 +235,7 @@ PAIRS = [(wire, other) for wire in SIGNED for other in WIRES if wire != other]
 async def test_recorded_proofs_go_back_to_who_gave_them_alone(tmp_path, wire, other):
     """S2-114, cross-provider swap: another vendor is shown none of the signatures, and the model
     that gave them all of them, to the letter."""
-    signed = [e for e in exchanges(wire) if proofs(e) and is_whole(e)]
+    signed = [e for e in exchanges(wire) if proofs(e) and is_whole(e) and not is_paused(e)]
     signed = [e for e in signed if is_asked(conversation(e))]
     elsewhere = [e for e in exchanges(other) if is_whole(e) and not readings.read(e).calls]
     async with plain_client() as client:
@@ -247,6 +247,12 @@ async def test_recorded_proofs_go_back_to_who_gave_them_alone(tmp_path, wire, ot
             assert not [proof for proof in proofs(exchange) if proof not in back], exchange.name
 
     assert len(signed) >= 6
+
+
+def is_paused(exchange):
+    """Whether a tool of the vendor's has not answered yet. Its result is in the vendor's own next
+    answer alone: behind one of ours the call has none, and such a call is not sent again."""
+    return "pause_turn" in (readings.read(exchange).stop, *readings.read(exchange).stops_also)
 
 
 def proofs(exchange):
