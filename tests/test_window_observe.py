@@ -106,6 +106,21 @@ def test_a_call_goes_with_its_results_and_the_current_turn_stays_whole():
     assert ids(after)[2:] == [message.id for message in turn(4, calls=2)]
 
 
+def test_a_call_stays_if_something_that_stays_is_before_its_result():
+    """S1-58: pairs go together or not at all, and the rest of the turn is observed."""
+    call, result, *rest = turn(2, calls=1, tokens=600)[1:]
+    talk = [*turn(1), Message.user(words(600), id="u2"), call]
+    talk += [Message.system("Mind the gap.", id="s"), result, *rest, *turn(3)]
+    view = view_of(talk)
+
+    plan = Observe(message_tokens=500).plan(view, behind(view))
+    after = carried_out(plan, view)
+
+    assert not unpaired(after)
+    assert steps(plan) == [(OBSERVATION, 2, 3), (OBSERVATION, 7, 7)]
+    assert ids(after)[2:5] == ["a2.1", "s", "r2.1"]
+
+
 def test_the_system_the_first_request_and_pinned_turns_stay_as_they_are():
     """What `keep.py` locks; between it each stretch is observed by itself."""
     said = [Message.system("You help.", id="s"), *turns(9, tokens=300)]

@@ -95,8 +95,8 @@ class Observe(Value, frozen=True, kw_only=True):
         is_short = situation.used - situation.base <= self.budget_tokens
         if why is None and is_short and situation.trigger != "after":
             return nothing(NAME, situation, "it is looked at again behind the turn")
-        items = view.items
-        stays = kept(view, items, Pairs(view), situation.budget, max(1, self.keep_turns))
+        items, pairs = view.items, Pairs(view)
+        stays = kept(view, items, pairs, situation.budget, max(1, self.keep_turns))
         free = [place for place in range(len(items)) if not stays.has(place)]
         if why is None and _tokens(items, free, situation) > self.budget_tokens:
             why = "budget_tokens"
@@ -104,7 +104,7 @@ class Observe(Value, frozen=True, kw_only=True):
             why = _BEHIND
         if why is None:
             return nothing(NAME, situation, "what is long is of the current turn, or is locked")
-        stretches = list(_stretches(items, free, situation))
+        stretches = _whole(items, free, pairs, situation)
         steps = [
             step
             for stretch in self._due(stretches, situation, is_full=why != _BEHIND)
@@ -162,6 +162,21 @@ def kind_of(item: Item) -> str:
     if fold is None or fold.by != NAME or not is_summary(item):
         return MESSAGE
     return fold.why if fold.why in (OBSERVATION, REFLECTION) else MESSAGE
+
+
+def _whole(
+    items: Sequence[Item], free: Sequence[int], pairs: Pairs, situation: Situation
+) -> list[Stretch]:
+    """The stretches, without calls and results between which something stays: so do they."""
+    while True:
+        found = list(_stretches(items, free, situation))
+        ranges = [range(each.start, each.stop) for each in found]
+        torn = {
+            p for each in ranges for p in each if any(q not in each for q in pairs.with_all((p,)))
+        }
+        if not torn:
+            return found
+        free = [place for place in free if place not in torn]
 
 
 def _stretches(
