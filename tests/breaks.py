@@ -807,6 +807,12 @@ BREAKS = {
         "pass",
         "~ is not the home folder",
     ),
+    "S1-58": Break(
+        f"{SRC}/window/observe.py",
+        "            or tokens[OBSERVATION] >= self.observation_tokens,",
+        "            or tokens[OBSERVATION] > 10 * self.observation_tokens,",
+        "observations grow far beyond their limit before they are reflected",
+    ),
     "S1-59": Break(
         f"{SRC}/stores/requests.py",
         "        head.check_alive(self.now)\n        if self.lease",

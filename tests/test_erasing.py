@@ -4,9 +4,11 @@ import asyncio
 
 import pytest
 
-from holdfast import Message
+from holdfast import Message, Settings
+from holdfast.entries import Fold
 from holdfast.errors import Busy, InvalidInput, Overloaded
 from holdfast.testing.fake_provider import Halt
+from holdfast.window import Hybrid, Summarize
 from sessions_for_tests import asks, asynchronous, call, messages, said, talking, tool_of, until
 
 SECRET = "zqxjvk"
@@ -115,6 +117,69 @@ async def test_a_summary_on_another_branch_is_erased_too(place):
         await session.checkout("other")
         shown = [message.text for message in session.window().messages]
         assert shown[-2:] == ["Do you hear?", "Yes."] and "Hello." not in shown
+
+
+async def long_talk(session, turns, secret=0):
+    for turn in turns:
+        words = SECRET if turn == secret else "nothing"
+        await session.append(
+            Message.user(f"Turn {turn}: {words}. {'word ' * 60}"),
+            Message.assistant(f"Answer {turn}. {'word ' * 60}"),
+        )
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [Summarize(keep_turns=1), Hybrid(1, 2), Hybrid(1, 9)],
+    ids=["summarize", "hybrid", "hybrid with a long middle"],
+)
+@pytest.mark.parametrize("again", [False, True], ids=["once", "twice"])
+@asynchronous
+async def test_a_summary_of_several_parts_is_erased_with_any_of_them(place, policy, again):
+    """
+    Promise 19: between pinned turns are several parts, and one summary stands where the first of
+    them was, for all. What was summed up of it later goes too.
+    """
+    summary = f"They spoke of {SECRET}. "
+    settings = Settings(budget={"pinned": [3], "keep_turns": 1})
+    async with talking(place, *[summary] * 2, policy=policy, settings=settings) as (session, _):
+        await long_talk(session, range(1, 8), secret=5)
+        assert await session.compact()
+        if again:
+            await long_talk(session, range(8, 12))
+            assert await session.compact()
+        assert SECRET in str(session.window().messages)
+        before = len(session.window().messages)
+
+        await session.erase((await session.read(8, 9))[0])
+
+        await assert_gone(session)
+        shown = [message.text or "" for message in session.window().messages]
+        assert len(shown) <= before and not any("Answer 4" in text for text in shown)
+
+
+@asynchronous
+async def test_a_summary_of_something_else_stays(place):
+    """Folds that somebody makes one after the other are each made of what they hide."""
+    async with talking(place) as (session, _):
+        await long_talk(session, range(1, 5), secret=1)
+        secret, rest = f"This is {SECRET}.", "This is all else."
+        made = [
+            Fold(
+                first=first,
+                last=last,
+                replacement=Message.user(words, synthetic="summary"),
+                by="me",
+            )
+            for first, last, words in ((1, 2, secret), (3, 4, rest))
+        ]
+        await session._tenant.append(session.id, made, branch=session.branch)
+        await session.refresh()
+
+        await session.erase((await session.read(0, 1))[0])
+
+        await assert_gone(session)
+        assert "This is all else." in str(session.window().messages)
 
 
 @asynchronous

@@ -423,8 +423,9 @@ async def test_the_summary_is_told_what_was_said(url):
         asks("look"),
         ContextOverflow("too long"),
         Halt("a b", ContextOverflow(), 1),
+        RuntimeError("boom"),
     ],
-    ids=["empty", "longer", "calls", "refused", "broken"],
+    ids=["empty", "longer", "calls", "refused", "broken", "not even an error of ours"],
 )
 @asynchronous
 async def test_a_bad_summary_does_not_break_the_turn(url, bad):
@@ -442,6 +443,19 @@ async def test_a_bad_summary_does_not_break_the_turn(url, bad):
         assert session.count == 28 and await turn_count(session) == 14
         answered = [r for r in model.requests if r.messages[-1].text.startswith("Question")]
         assert len(answered) == 14 and all(r.tokens <= CONTEXT for r in answered)
+
+
+@pytest.mark.parametrize("bad", ["", " \n", RuntimeError("boom")], ids=repr)
+@asynchronous
+async def test_a_summary_that_says_nothing_hides_nothing(url, bad):
+    """As when it cannot be written; what was paid for it has its receipt."""
+    model = small(*[answer] * 4, bad, context=100_000)
+    async with talking(url, model=model) as (session, _):
+        await talk(session, 4)
+
+        assert await session.compact(Summarize(keep_turns=1)) == ()
+        assert len(session.window().messages) == session.count == 8
+        assert len(await receipts(session)) == (5 if isinstance(bad, str) else 4)
 
 
 # A request that is refused

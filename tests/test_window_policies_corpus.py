@@ -14,6 +14,7 @@ from holdfast.window.budget_policy import BudgetPolicy
 from holdfast.window.evict import Evict
 from holdfast.window.fit import fitting
 from holdfast.window.hybrid import Hybrid
+from holdfast.window.observe import Observe
 from holdfast.window.overflow import recover
 from holdfast.window.summarize import Summarize
 from holdfast.window.truncate import Truncate
@@ -22,7 +23,7 @@ from window_cases import folded, must_stay, shown, situation_of, unpaired, view_
 ROOT = Path(__file__).parent.parent
 CORPUS = Path(os.environ.get("HOLDFAST_CORPUS") or ROOT.parent / "shared" / "corpus")
 CONVERSATIONS = sorted((CORPUS / "conversations").glob("*.jsonl.gz"))
-POLICIES = (Evict(), Truncate(2), Summarize(2), Hybrid(2, 4), BudgetPolicy())
+POLICIES = (Evict(), Truncate(2), Summarize(2), Hybrid(2, 4), BudgetPolicy(), Observe())
 SHARES = (0.9, 0.5, 0.2, 0.05)  # of what the conversation has, that fits
 
 pytestmark = pytest.mark.skipif(

@@ -165,7 +165,7 @@ async def _fold_again(
     found: set[int] = set()
     for name, line in lines.items():
         folds = [row for row in line if type(row.entry) is Fold]
-        made = {row.seq for row in folds if _is_made_of(row, line, chosen)}
+        made = _made_of(line, chosen)
         found |= made
         again = []
         for place, row in enumerate(folds):
@@ -177,11 +177,50 @@ async def _fold_again(
     return found
 
 
-def _is_made_of(row: Stored, line: _Line, chosen: Collection[int]) -> bool:
-    fold = row.entry
-    if type(fold) is not Fold or fold.replacement is None:
-        return False
-    return any(each.seq in chosen for each in line if fold.first <= each.seq <= fold.last)
+def _made_of(line: _Line, chosen: Collection[int]) -> set[int]:
+    """The folds of a branch that were made of what is erased, or of others that were.
+
+    One is made of what it hides. A summary may tell as well what is hidden without a summary by
+    folds that were made with it: it stands where the first of several parts was, for all of them.
+    """
+    seqs = [row.seq for row in line if row.seq in chosen]
+    found: set[int] = set()
+    told: list[Fold] = []  # the summaries among those that are found
+    for batch in _made_together(line):
+        silent = [fold for _, fold in batch if not _is_summary(fold)]
+        for seq, fold in batch:
+            is_summary = _is_summary(fold)
+            parts = [fold, *silent] if is_summary else [fold]
+            is_of_it = any(part.first <= each <= part.last for part in parts for each in seqs)
+            is_of_told = is_summary and any(
+                _overlaps(part, each) for part in parts for each in told
+            )
+            if fold.replacement is not None and (is_of_it or is_of_told):
+                found.add(seq)
+                told += [fold] if is_summary else []
+    return found
+
+
+def _made_together(line: _Line) -> list[list[tuple[int, Fold]]]:
+    """The folds of a branch, those in one list that stand side by side and are the same one's."""
+    batches: list[list[tuple[int, Fold]]] = []
+    before: Fold | None = None
+    for row in line:
+        fold = row.entry if type(row.entry) is Fold else None
+        if fold is not None and before is not None and fold.by and fold.by == before.by:
+            batches[-1].append((row.seq, fold))
+        elif fold is not None:
+            batches.append([(row.seq, fold)])
+        before = fold
+    return batches
+
+
+def _is_summary(fold: Fold) -> bool:
+    return fold.replacement is not None and fold.replacement.synthetic == "summary"
+
+
+def _overlaps(a: Fold, b: Fold) -> bool:
+    return a.first <= b.last and b.first <= a.last
 
 
 def _saying_nothing(fold: object, line: _Line) -> Fold:

@@ -44,6 +44,19 @@ SUMMARY_TASK = (
     "the place of what it sums up. Keep facts, names, numbers, decisions, file names, results of "
     "tools, and what is still to be done. Use at most {words} words, and no preface."
 )
+OBSERVATION_TASK = (
+    "Note down what was said in the conversation below, for yourself: you will go on with it, and "
+    "see these notes in the place of what was said. It was said from {first} to {last}. Write a "
+    "list with a line for each note, and begin each with its date. Keep facts, names, numbers, "
+    "decisions, file names, results of tools, and what is still to be done. Use at most {words} "
+    "words, and no preface."
+)
+REFLECTION_TASK = (
+    "Below are notes on a conversation that you go on with, older ones first. Write a shorter list "
+    "that takes their place: put together what belongs together, leave out what later notes have "
+    "made untrue, and keep dates, facts, names, numbers, decisions, and what is still to be done. "
+    "Use at most {words} words, and no preface."
+)
 NOT_SHOWN = "[{kind} that this model is not shown]"
 NOTICE = (
     "[NOTICE: This tool result was automatically truncated because it caused the prompt to exceed "

@@ -21,9 +21,10 @@ _MODULES = {
     "summarize": "Summarize",
     "hybrid": "Hybrid",
     "budget_policy": "BudgetPolicy",
+    "observe": "Observe",
 }
 # These keep a number of turns, whatever the tokens; the others go down to a number of tokens.
-_KEEPS_TURNS = {"truncate", "summarize", "hybrid"}
+_KEEPS_TURNS = {"truncate", "summarize", "hybrid", "observe"}
 
 
 class OldestFirst:
@@ -89,6 +90,17 @@ def is_due(situation):
     return fill >= budget.start or (budget.pressure == 0 and fill > budget.target)
 
 
+def has_own_reason(view, situation, plan):
+    """Whether the policy has thresholds of its own, and they may be reached."""
+    if plan.by != "observe":
+        return False
+    if situation.tokens(sum(item.tokens for item in view.items)) > 8_000:
+        return True
+    raw = situation.tokens(sum(item.tokens for item in view.items if item.turn < view.turn))
+    made = [item for item in view.items if item.fold is not None and item.fold.by == "observe"]
+    return situation.trigger == "after" and (raw >= 1_000 or len(made) >= 5)
+
+
 def goal(situation):
     """Below so many tokens nobody has to go."""
     return int(situation.limit * situation.budget.target)
@@ -110,7 +122,7 @@ def wrongs(view, situation, plan, folds):
     after = view.with_folds(folds)
     used = sent_tokens(after, situation)
     found = unpaired(after.rendered().messages)
-    if folds and not is_due(situation):
+    if folds and not is_due(situation) and not has_own_reason(view, situation, plan):
         found.append("something is folded although it is not due")
     if folds and used >= situation.used:
         found.append(f"folding makes {used} of {situation.used} tokens")
@@ -157,7 +169,8 @@ def too_deep(view, situation, plan, folds):
     asked = [item for item in view.items if is_request(item)]
     gone = {item.turn for item in asked if item.message.id not in shown}
     if plan.by in _KEEPS_TURNS:
-        kept = view.turn - max(1, situation.budget.keep_turns)
+        turns = 1 if plan.by == "observe" else max(1, situation.budget.keep_turns)
+        kept = view.turn - turns
         return [f"turn {turn} is one to be kept" for turn in gone if turn > kept]
     if not gone:
         return []

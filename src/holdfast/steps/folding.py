@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from holdfast.cancel import CancelToken
 from holdfast.conversation import Conversation
 from holdfast.entries import Entry, Fold
-from holdfast.errors import ContextOverflow, HoldfastError, ProviderError
+from holdfast.errors import ContextOverflow, HoldfastError
 from holdfast.events import Folded
 from holdfast.messages import Message
 from holdfast.steps.answers import Answered, receipts
@@ -121,18 +121,20 @@ async def fold(
 ) -> tuple[Fold, ...]:
     """Append the folds of a plan, with the receipts for its summaries, by `keep`.
 
-    If a summary cannot be written, only what has to go is folded, without one.
+    If a summary cannot be written, or says nothing, only what has to go is folded, without one.
     """
     texts: list[str] = []
     calls: Sequence[Entry] = ()
     if plan.to_summarize:
-        try:
-            texts, exchanges = await summaries(plan, target, situation.limit, cancel)
-            calls = receipts(Answered(None, tuple(exchanges)), target, conversation.spent)
-        except ProviderError as error:
-            _log.warning("a summary could not be written: %s", error)
-            plan = windows.plan_without_summary(view, situation)
+        written = await summaries(plan, target, situation.limit, cancel)
+        texts = written.texts
+        calls = receipts(Answered(None, written.exchanges), target, conversation.spent)
+        if written.problem:
+            _log.warning("a summary could not be written: %s", written.problem)
+            plan, texts = windows.plan_without_summary(view, situation), []
     if not plan:
+        if calls:  # they were paid for
+            await keep(calls)
         return ()
     before = view.total
     folds = tuple(shown(each, redacted) for each in windows.folds(plan, texts, view))

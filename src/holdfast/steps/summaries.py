@@ -1,10 +1,11 @@
 """Summaries: what a fold shows in the place of what it hides, written by a model."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from holdfast.cancel import CancelToken
+from holdfast.errors import Cancelled
 from holdfast.messages import Message
-from holdfast.notes import SUMMARY_TASK
 from holdfast.settings import Settings
 from holdfast.steps.answers import Answered, Exchange
 from holdfast.steps.asking import asked
@@ -17,20 +18,39 @@ _SHARE = 0.5  # of the window: so much is summed up at a time
 _WORDS_A_TOKEN = 0.6
 
 
-async def summaries(
-    plan: Plan, target: Target, limit: int, cancel: CancelToken
-) -> tuple[list[str], list[Exchange]]:
-    """A text for each summary that the plan wants, and the calls that it took."""
+class Written(NamedTuple):
+    """A text for each summary, and the calls that it took.
+
+    `problem` is why there are fewer: one could not be written, or said nothing.
+    """
+
+    texts: list[str]
+    exchanges: tuple[Exchange, ...]
+    problem: Exception | str = ""
+
+
+async def summaries(plan: Plan, target: Target, limit: int, cancel: CancelToken) -> Written:
+    """The summaries that a plan wants. What a provider does wrong is not raised, whatever it is."""
     texts: list[str] = []
     exchanges: list[Exchange] = []
+    problem: Exception | str = ""
     for step in plan.to_summarize:
         text = ""
-        for piece in _pieces(step, limit):
-            answered = await _write(target, _task(step, text, piece), step.tokens_after, cancel)
-            exchanges += answered.exchanges
-            text = (answered.message and answered.message.text) or text
+        try:
+            for piece in _pieces(step, limit):
+                answered = await _write(target, _task(step, text, piece), step.tokens_after, cancel)
+                exchanges += answered.exchanges
+                text = (answered.message and answered.message.text) or text
+        except Cancelled:
+            raise
+        except Exception as error:  # noqa: BLE001 - it may be anybody's, and told to nobody but us
+            problem = error
+        else:
+            problem = "" if text.strip() else "it says nothing"
+        if problem:
+            break
         texts.append(text)
-    return texts, exchanges
+    return Written(texts, tuple(exchanges), problem)
 
 
 def _pieces(step: Step, limit: int) -> Sequence[str]:
@@ -42,7 +62,7 @@ def _pieces(step: Step, limit: int) -> Sequence[str]:
 
 def _task(step: Step, before: str, piece: str) -> Message:
     words = max(30, int(step.tokens_after * _WORDS_A_TOKEN))
-    task = SUMMARY_TASK.format(words=words)
+    task = step.task.replace("{words}", str(words))
     so_far = f"\n\nThe summary so far, to be gone on with:\n{before}" if before else ""
     return Message.user(f"{task}{so_far}\n\n<conversation>\n{piece}\n</conversation>")
 

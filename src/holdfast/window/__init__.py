@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from holdfast.window.hybrid import Hybrid
     from holdfast.window.known import Estimate
     from holdfast.window.ledger import Ledger
+    from holdfast.window.observe import Observe
     from holdfast.window.overflow import recover
     from holdfast.window.plan import Plan, Policy, Step, apply
     from holdfast.window.situation import Situation
@@ -40,6 +41,7 @@ __all__ = [
     "Hybrid",
     "Item",
     "Ledger",
+    "Observe",
     "Plan",
     "Policy",
     "Room",
@@ -69,6 +71,7 @@ _HOMES = {
     "Hybrid": "hybrid",
     "Item": "view",
     "Ledger": "ledger",
+    "Observe": "observe",
     "Plan": "plan",
     "Policy": "plan",
     "Room": "budget",

@@ -14,7 +14,7 @@ from holdfast.entries import Fold
 from holdfast.errors import InvalidInput
 from holdfast.frozen import EMPTY, FrozenDict, Value
 from holdfast.messages import Message
-from holdfast.notes import CUT, folded, summarized
+from holdfast.notes import CUT, SUMMARY_TASK, folded, summarized
 from holdfast.window.situation import Situation
 from holdfast.window.view import Count, Item, View
 
@@ -28,6 +28,7 @@ class Step(Value, frozen=True, kw_only=True):
                    summarize: a summary of `messages`, which somebody has to write
     tokens_before  what the window has for them now, in tokens of the model
     tokens_after   what it will have; for a summary, the most that it may have
+    task           what is asked of whoever writes a summary, in at most so many "{words}"
     """
 
     first: int
@@ -38,6 +39,7 @@ class Step(Value, frozen=True, kw_only=True):
     tokens_before: int = 0
     tokens_after: int = 0
     why: str = ""
+    task: str = SUMMARY_TASK
 
     def _settle(self) -> None:
         if self.kind not in KINDS:
