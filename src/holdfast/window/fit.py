@@ -46,14 +46,20 @@ def fitting(policy: Policy, view: View, situation: Situation) -> Plan:
 
 
 def further(plan: Plan, view: View, situation: Situation, tokens_max: int) -> Plan:
-    """The plan, and what has to follow it so that the request has no more than `tokens_max`."""
-    for more in _further():
-        if plan.tokens_after <= tokens_max:
-            break
-        after = outcome(plan, view)
-        now = situation.replace(used=plan.tokens_after)
-        if next_plan := more(after, now, tokens_max):
-            plan = joined(plan, next_plan, view, situation)
+    """The plan, and what has to follow it so that the request has no more than `tokens_max`.
+
+    It is gone on with as long as it helps: what left may have been what kept something else there.
+    """
+    tokens = None
+    while plan.tokens_after != tokens:
+        tokens = plan.tokens_after
+        for more in _further():
+            if plan.tokens_after <= tokens_max:
+                return plan
+            after = outcome(plan, view)
+            now = situation.replace(used=plan.tokens_after)
+            if next_plan := more(after, now, tokens_max):
+                plan = joined(plan, next_plan, view, situation)
     return plan
 
 
