@@ -12,7 +12,7 @@ import pytest
 
 from faults import oracle, subjects
 from faults.log import read_log, url_of
-from faults.tier import need, pick, some
+from faults.tier import hunt, is_told, need, pick, some
 from holdfast.stores import open_store
 from holdfast.testing.faults import damage, strace
 
@@ -25,9 +25,9 @@ def _can_run():
     need(strace.missing())
 
 
-def sweep(forks, folder, look, script, short, *arguments, after=None, file="store.db"):
-    """Kill a run at every point: what was wrong at each point where something was, and how many
-    points were hit.
+def sweep(forks, folder, look, script, short, *arguments, after=None, file="store.db", until=""):
+    """Kill a run at every point, or `until` something is said to be wrong: what was wrong at each
+    point where something was, and how many points were hit.
 
     Which thread does what depends on how fast the disk is just now, and calls are counted for each
     thread; so some runs come to their end before they come to the point. They are judged as well.
@@ -35,7 +35,7 @@ def sweep(forks, folder, look, script, short, *arguments, after=None, file="stor
     counted = arranged(folder, "count", script, arguments, file)
     seen = strace.calls(forks, counted, folder / "count")
     wrong, hits = {}, 0
-    for at, point in enumerate(some(strace.points(seen), short)):
+    for at, point in enumerate(hunt(strace.points(seen), short, wrong, until)):
         place = arranged(folder, f"p{at}", script, arguments, file)
         files = [path.replace("/count/", f"/p{at}/") for path in strace.files(seen)]
         outcome = strace.inject(forks, place, files, point)
@@ -133,15 +133,19 @@ def test_a_batch_in_two_transactions_is_caught(programs, fast_path):
     """Control: half of a batch is found after some kill."""
     script = subjects.plain_script()
 
-    wrong, _ = sweep(programs(RAW), fast_path, oracle.read_raw, script, 25, "two commits")
+    forks, half = programs(RAW), "half of a step"
 
-    assert any("half of a step" in " ".join(found) for found in wrong.values())
+    wrong, _ = sweep(forks, fast_path, oracle.read_raw, script, 25, "two commits", until=half)
+
+    assert is_told(half, wrong)
 
 
 def test_a_file_that_is_written_over_is_caught(programs, fast_path):
     """Control: between the moment it is emptied and the moment it is written, a session is lost."""
     script, forks = subjects.plain_script(), programs("faults.controls:play_files")
 
-    wrong, _ = sweep(forks, fast_path, oracle.read_files, script, 25, file="store.sessions")
+    options = {"file": "store.sessions", "until": "lost"}
 
-    assert any("lost" in " ".join(found) for found in wrong.values())
+    wrong, _ = sweep(forks, fast_path, oracle.read_files, script, 25, **options)
+
+    assert is_told("lost", wrong)

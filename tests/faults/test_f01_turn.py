@@ -11,7 +11,7 @@ import pytest
 
 from faults import turn_oracle
 from faults.log import read_log
-from faults.tier import need, pick, some
+from faults.tier import hunt, is_told, need, pick, some
 from faults.turns import arranged
 from holdfast.testing.faults import damage, strace
 
@@ -36,11 +36,12 @@ def points_of(seen):
     return strace.points(calls)
 
 
-def sweep(forks, folder, short, *arguments):
-    """Kill the turns at every point: what was wrong at each, and how many points were hit."""
+def sweep(forks, folder, short, *arguments, until=""):
+    """Kill the turns at every point, or `until` something is said to be wrong: what was wrong at
+    each, and how many points were hit."""
     seen = strace.calls(forks, arranged(folder, "count", *arguments), folder / "count")
     wrong, hits = {}, 0
-    for at, point in enumerate(some(points_of(seen), short)):
+    for at, point in enumerate(hunt(points_of(seen), short, wrong, until)):
         place = arranged(folder, f"p{at}", *arguments)
         outcome = strace.inject(forks, place, store_files(seen, f"p{at}"), point)
         assert outcome.status in (0, -signal.SIGKILL), (point, outcome.stderr)
@@ -98,6 +99,8 @@ def kill_again(forks, folder, base, first):
 
 def test_an_input_that_is_stored_with_its_answer_is_caught(programs, turn_folder):
     """Control: killed while the model is asked, what the user said is nowhere."""
-    wrong, _ = sweep(programs(PLAY), turn_folder, 12, 1, "late input")
+    lost = "what the user said is lost"
 
-    assert any("what the user said is lost" in " ".join(found) for found in wrong.values()), wrong
+    wrong, _ = sweep(programs(PLAY), turn_folder, 12, 1, "late input", until=lost)
+
+    assert is_told(lost, wrong), wrong

@@ -8,7 +8,7 @@ import pytest
 
 from faults import oracle, subjects
 from faults.log import read_log
-from faults.tier import FULL, need, some
+from faults.tier import FULL, hunt, is_told, need
 from holdfast.testing.faults import lines
 
 STORE, RAW = "faults.subjects:play_to_line", "faults.controls:play_to_line"
@@ -19,9 +19,9 @@ def _can_run():
     need(lines.missing())
 
 
-def sweep(forks, folder, look, script, short, *arguments, more=400):
-    """Kill a run at the first execution of every line, and at `more` later ones; what was wrong,
-    and how many lines there are."""
+def sweep(forks, folder, look, script, short, *arguments, more=400, until=""):
+    """Kill a run at the first execution of every line and at `more` later ones, or `until`
+    something is said to be wrong; what was wrong, and how many lines there are."""
     counted = arranged(folder, "count", script)
     assert forks.run(*counted, 0, *arguments) == 0
     noted = Path(f"{counted[1]}.lines")
@@ -29,7 +29,7 @@ def sweep(forks, folder, look, script, short, *arguments, more=400):
     names = dict(json.loads(noted.read_text()))
     later = range(1, len(names), max(1, len(names) // more))
     wrong = {}
-    for number in some(sorted({*numbers, *later}), short):
+    for number in hunt(sorted({*numbers, *later}), short, wrong, until):
         place = arranged(folder, f"p{number}", script)
         run = forks.start(*place, number, *arguments)
         assert run.wait() in (0, -signal.SIGKILL), run.stderr
@@ -56,11 +56,11 @@ def test_every_line_may_be_the_last(programs, fast_path):
 
 def test_a_batch_in_two_transactions_is_caught(programs, fast_path):
     """Control: a line between the two commits leaves half of a batch."""
-    script = subjects.plain_script(2)
+    script, forks, half = subjects.plain_script(2), programs(RAW), "half of a step"
 
-    wrong, count = sweep(programs(RAW), fast_path, oracle.read_raw, script, 80, "two commits")
+    wrong, count = sweep(forks, fast_path, oracle.read_raw, script, 80, "two commits", until=half)
 
-    assert any("half of a step" in " ".join(found) for found in wrong.values())
+    assert is_told(half, wrong)
     assert not FULL or count > 30
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from faults import turn_oracle
 from faults.log import read_log
-from faults.tier import need, pick, some
+from faults.tier import hunt, is_told, need, pick
 from faults.turns import arranged
 from holdfast.testing.faults import lines
 
@@ -21,16 +21,16 @@ def _can_run():
     need(lines.missing())
 
 
-def sweep(forks, folder, short, *arguments, file=""):
-    """Kill the turns at the first execution of every line (of `file`); what was wrong, how many
-    lines there are, and how many runs were killed."""
+def sweep(forks, folder, short, *arguments, file="", until=""):
+    """Kill the turns at the first execution of every line (of `file`), or `until` something is said
+    to be wrong; what was wrong, how many lines there are, and how many runs were killed."""
     counted = arranged(folder, "count", 0, *arguments)
     assert forks.run(*counted) == 0
     noted = Path(f"{counted[1]}.lines")
     names = dict(json.loads(noted.read_text()))
     numbers = [number for number in lines.first_of_each(noted) if file in names[number]]
     wrong, kills = {}, 0
-    for at, number in enumerate(some(numbers, short)):
+    for at, number in enumerate(hunt(numbers, short, wrong, until)):
         place = arranged(folder, "place", number, *arguments)
         run = forks.start(*place)
         status = run.wait()
@@ -53,6 +53,8 @@ def test_every_line_of_a_turn_may_be_the_last(programs, turn_folder):
 
 def test_a_result_that_is_acknowledged_too_early_is_caught(programs, turn_folder):
     """Control: the store says that it has it, and writes it a little later."""
-    wrong, _, _ = sweep(programs(PLAY), turn_folder, 12, 1, "late results", file="tool_runs.py")
+    forks, lost = programs(PLAY), "acknowledged and lost"
 
-    assert any("acknowledged and lost" in " ".join(found) for found in wrong.values()), wrong
+    wrong, _, _ = sweep(forks, turn_folder, 12, 1, "late results", file="tool_runs.py", until=lost)
+
+    assert is_told(lost, wrong), wrong

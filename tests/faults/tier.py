@@ -25,6 +25,22 @@ def some(points, short):
     return [points[at * (len(points) - 1) // (short - 1)] for at in range(short)]
 
 
+def hunt(points, short, wrong, until):
+    """The points of `some`. A control, which looks for something wrong, goes on to all others
+    `until` one of the findings in `wrong` has these words."""
+    first = some(points, short)
+    others = [point for point in points if point not in first] if until else []
+    for point in (*first, *others):
+        yield point
+        if until and is_told(until, wrong):
+            return
+
+
+def is_told(words, wrong):
+    """Whether one of the findings has these words."""
+    return any(words in " ".join(found) for found in wrong.values())
+
+
 def need(*reasons):
     """Go on only if every tool can run: each reason is what its `missing()` said."""
     for reason in reasons:
