@@ -95,6 +95,12 @@ def pytest_addoption(parser):
         metavar="FILE",
         help="write what ran and what was skipped to FILE rather than to the terminal",
     )
+    group.addoption(
+        "--failed-file",
+        type=Path,
+        metavar="FILE",
+        help="write the names of the tests that failed to FILE, if nothing else is wrong",
+    )
 
 
 def pytest_collection_modifyitems(config, items):
@@ -133,6 +139,7 @@ class Observer:
         self.config = config
         self.tally = count_guard.Tally()
         self.notes = []
+        self.failed = {}  # their names, in order
 
     def pytest_collectreport(self, report):
         if report.failed:
@@ -145,6 +152,7 @@ class Observer:
             return
         if report.failed:
             self.tally.failed += 1
+            self.failed[report.nodeid] = True
         elif report.skipped and hasattr(report, "wasxfail"):
             self.tally.xfailed.append((report.nodeid, report.wasxfail or "no reason given"))
         elif report.skipped:
@@ -154,6 +162,8 @@ class Observer:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session, exitstatus):
+        if exitstatus == pytest.ExitCode.TESTS_FAILED and self.config.option.failed_file:
+            self.tell_failed(self.config.option)
         if exitstatus != pytest.ExitCode.OK or not self.config.option.count_guard:
             return  # a run that fails anyway says so itself
         verdict = self.judge(self.config.option.count_file)
@@ -161,6 +171,13 @@ class Observer:
             self.notes.append(verdict.sentence)
         if not verdict.ok:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def tell_failed(self, option):
+        """A run that is to pass if these do has to account for all others."""
+        expected = count_guard.parse(option.count_file.read_text(encoding="utf-8"))
+        if count_guard.judge(expected, self.tally.accounted + len(self.failed)).ok:
+            names = "".join(f"{name}\n" for name in self.failed)
+            option.failed_file.write_text(names, encoding="utf-8")
 
     def judge(self, path):
         reason = self.config.option.count_record

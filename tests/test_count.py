@@ -148,3 +148,32 @@ def test_a_failing_run_records_nothing(suite, tmp_path):
 
     assert done.returncode == 1
     assert (tmp_path / "count.txt").read_text() == "1 first\n"
+
+
+def test_a_run_names_the_tests_that_failed(suite, tmp_path):
+    """Those can be tried once more; all others have to be accounted for."""
+    (tmp_path / "test_bad.py").write_text(
+        "import pytest\n"
+        "@pytest.fixture\n"
+        "def broken(): assert False\n"
+        "@pytest.mark.parametrize('word', ['a b', 'c'])\n"
+        "def test_bad(word): assert word == 'c'\n"
+        "def test_worse(broken): pass\n"
+    )
+    failed = tmp_path / "failed"
+
+    suite("7 first\n", "--count-guard", f"--failed-file={failed}")
+    assert not failed.exists()
+
+    suite("6 first\n", "--count-guard", f"--failed-file={failed}")
+    assert failed.read_text() == "test_bad.py::test_bad[a b]\ntest_bad.py::test_worse\n"
+
+    done = suite("1 first\n", f"@{failed}")
+    assert "2 failed" in done.stdout or "1 failed, 1 error" in done.stdout
+
+
+def test_a_run_that_passes_names_none(suite, tmp_path):
+    done = suite("3 first\n", "--count-guard", f"--failed-file={tmp_path / 'failed'}")
+
+    assert done.returncode == 0
+    assert not (tmp_path / "failed").exists()

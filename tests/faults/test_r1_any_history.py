@@ -32,8 +32,12 @@ from vendor_wires import SERVICES
 
 HISTORIES = pick(20_000, 60_000)
 IN_WORDS = "claude-cli"  # there is little that could be wrong with words: fewer of them will do
-# An envelope around Google's needs fewer, too.
-FEWER = {"code-assist": pick(1_500, 60_000), IN_WORDS: pick(2_000, HISTORIES)}
+# An envelope around Google's needs fewer, too, and so do rules that forbid next to nothing.
+FEWER = {
+    "code-assist": pick(1_500, 60_000),
+    "ollama": pick(8_000, 60_000),
+    IN_WORDS: pick(2_000, HISTORIES),
+}
 WIRES = {
     "anthropic": [
         AnthropicWire("claude-sonnet-4-5"),
