@@ -148,10 +148,13 @@ def test_an_estimate_is_never_wildly_low(family, text):
 @pytest.mark.parametrize("family", FAMILIES)
 @given(text=st.text(alphabet=st.characters(exclude_categories=()), max_size=200))
 def test_any_text_can_be_counted(family, text):
-    """Halves of characters too, which no vocabulary takes."""
+    """Halves of characters too, which no vocabulary takes.
+
+    A rare character is four bytes, and each may be a token; Claude has up to half as many again.
+    """
     for each in (counter(family), estimator(family)):
         count = each.count(text)
-        assert 0 <= count <= 4 * len(text) + 4
+        assert 0 <= count <= 6 * len(text) + 6
 
 
 @given(st.text(max_size=100), st.text(max_size=100))

@@ -6,7 +6,6 @@ next manager that opens it goes on from what it says.
 
 import json
 import signal
-import time
 
 import pytest
 
@@ -49,10 +48,17 @@ def effect():
     with open(effects, "a") as file:
         file.write(json.dumps(running().key) + "\\n")
 
+async def is_answered(session):
+    rows = await session._tenant.read(session.id, session.branch)
+    return any(isinstance(row.entry, Message) and row.entry.results for row in rows)
+
 async def pay(**_):
     effect()
+    session = SESSIONS["it"]
     if where == "steering":
-        await SESSIONS["it"].steer("Also bread.")
+        await session.steer("Also bread.")
+    while not await is_answered(session):  # by the other tool
+        await asyncio.sleep(0.01)
     say("ready")
     await asyncio.sleep(60)
 
@@ -134,8 +140,6 @@ class Dead:
         with Script(CHILD, self.url, self._effects, where, once) as child:
             word = child.hears()
             assert word == "ready", child.process.stderr.read()
-            if where in ("tool", "idempotent", "steering"):
-                time.sleep(0.5)  # until the other tool's result is stored
             child.process.send_signal(signal.SIGKILL)
             child.process.wait()
         return self

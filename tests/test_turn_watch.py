@@ -152,8 +152,13 @@ async def test_what_a_killed_process_had_said_is_there_and_marked(shared_url):
             with Talker(TALKER, shared_url) as talker:
                 talker.tell("one")
                 await until(lambda: watcher.hears("one"))
-            await session.refresh()
-            assert session.draft.is_cut_off and session.draft.partial == "one "
+
+            async def is_cut_off():  # a server learns a moment later that nobody is there
+                await session.refresh()
+                return session.draft.is_cut_off
+
+            await until(is_cut_off)
+            assert session.draft.partial == "one "
             await session.send("Are you there?")
             await until(lambda: "Hello." in watcher.texts)
 

@@ -28,6 +28,7 @@ from loopback import Loopback
 
 ASKED = (Message.user("What is there?"),)
 LIMITS = Timeouts(connect=1.0, idle=0.4, total=8.0)
+PATIENT = Timeouts(connect=20.0, idle=20.0, total=60.0)  # where it is not about time
 PROGRAM_LIMITS = Timeouts(connect=5.0, idle=2.0, total=20.0)  # Python has to start first
 
 

@@ -44,8 +44,10 @@ def tried(api, answers, make=calls.ours, stream=True, is_consistent=True):
             outcomes.append(outcome)
         return outcomes, found
 
+    options = {} if make is calls.Naive else {"timeout": calls.PATIENT}
+
     async def main():
-        return await calls.with_server(api, body, make)
+        return await calls.with_server(api, body, make, **options)
 
     (outcomes, found), left = run(main())
     return outcomes, found + left
@@ -331,7 +333,7 @@ def test_tries_are_at_most_five_and_a_clear_refusal_is_sent_once(api, monkeypatc
         return often, await calls.call(provider, server, clear)
 
     def main():
-        return calls.with_server(api, body, timeout=calls.LIMITS._replace(total=60), tries_max=5)
+        return calls.with_server(api, body, timeout=calls.PATIENT, tries_max=5)
 
     (often, clear), left = run(main())
 
@@ -354,8 +356,8 @@ def peak_kib():
     return int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
 
 async def main():
-    make = calls.Naive if {naive!r} else calls.ours
-    provider = make("anthropic", {url!r})
+    more = {{}} if {naive!r} else {{"timeout": calls.PATIENT}}
+    provider = (calls.Naive if {naive!r} else calls.ours)("anthropic", {url!r}, **more)
     async def ask(**more):
         try:
             response = await provider.complete(calls.ASKED, **more)

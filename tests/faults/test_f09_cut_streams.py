@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 CORPUS = Path(os.environ.get("HOLDFAST_CORPUS") or ROOT.parent / "shared" / "corpus")
 TRAFFIC = CORPUS / "traffic"
 STEP = pick(211, 13)
-SIZE_MAX = pick(200_000, 2**40)  # cut at each event, a stream costs as much as its length squared
+SIZE_MAX = pick(100_000, 2**40)  # cut at each event, a stream costs as much as its length squared
 
 
 @pytest.mark.parametrize("folder", BUILT)

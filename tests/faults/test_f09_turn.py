@@ -15,7 +15,7 @@ import pytest
 import holdfast
 from bad_inputs import run
 from faults import calls, turn_oracle
-from faults.calls import LIMITS
+from faults.calls import LIMITS, PATIENT
 from faults.talk import ANSWER, VENDORS, joined
 from faults.test_f09_stalls import ENDS, HEAD, is_ended_at, silences
 from faults.tier import pick, some
@@ -28,7 +28,6 @@ from sessions_for_tests import until
 
 APIS = pick(["anthropic", "openai-chat"], list(VENDORS))
 WORDS = (("text", "Fine "), ("text", "again."))
-PATIENT = LIMITS._replace(idle=20.0, total=30.0)
 CANCEL_S = 0.25
 PARALLEL_MAX = 4
 WAYS = ("token", "session", "thread", "task", "leave")

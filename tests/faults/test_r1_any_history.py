@@ -1,6 +1,6 @@
 """R1: whatever a history holds, the request made of it is one that the vendor accepts.
 
-20,000 histories as no careful program would leave them, for every wire, judged by validators that
+Thousands of histories as no careful program would leave them, for every wire, judged by validators that
 share nothing with what makes the requests. The same messages, sent as they are, are refused in most
 cases: that is the control.
 """
@@ -30,12 +30,12 @@ from holdfast.testing import validators
 from holdfast.window.render import Rendered, Shown, render
 from vendor_wires import SERVICES
 
-HISTORIES = pick(20_000, 60_000)
+HISTORIES = pick(10_000, 60_000)  # for each wire
 IN_WORDS = "claude-cli"  # there is little that could be wrong with words: fewer of them will do
 # An envelope around Google's needs fewer, too, and so do rules that forbid next to nothing.
 FEWER = {
     "code-assist": pick(1_500, 60_000),
-    "ollama": pick(8_000, 60_000),
+    "ollama": pick(5_000, 60_000),
     IN_WORDS: pick(2_000, HISTORIES),
 }
 WIRES = {

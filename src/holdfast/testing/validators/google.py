@@ -13,6 +13,7 @@ on thought signatures is applied; without it, nobody knows.
 import re
 from collections import Counter
 from collections.abc import Collection
+from functools import lru_cache
 from typing import Any
 
 from holdfast.testing.validators.base import Node, Problem, repeated
@@ -56,8 +57,7 @@ class Proto(Node):
     def __getitem__(self, key: str) -> "Proto":
         value = None
         if isinstance(self.value, dict):
-            found = [self.value[k] for k in self.keys if camel(k) == key]
-            value = found[0] if found else None
+            value = next((self.value[k] for k in self.keys if camel(k) == key), None)
         return Proto(value, f"{self.path}.{key}" if self.path else key, self.found)
 
     @property
@@ -79,6 +79,7 @@ class Proto(Node):
                 self[name].wrong("unknown-field", "the vendor knows no such field")
 
 
+@lru_cache(1_000)
 def camel(name: str) -> str:
     head, *rest = name.split("_")
     if not head:
