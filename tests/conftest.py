@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from zlib import crc32
 
@@ -137,6 +138,7 @@ class Observer:
 
     def __init__(self, config):
         self.config = config
+        self.started_at = time.monotonic()
         self.tally = count_guard.Tally()
         self.notes = []
         self.failed = {}  # their names, in order
@@ -195,6 +197,7 @@ class Observer:
         lines = count_guard.summary(self.tally) + self.notes
         file = self.config.option.summary_file
         if file is not None:
+            lines[0] += f", in {time.monotonic() - self.started_at:.0f} s"
             file.write_text("\n".join(lines) + "\n", encoding="utf-8")
             return
         terminalreporter.section("what ran")

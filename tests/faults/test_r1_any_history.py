@@ -1,8 +1,8 @@
 """R1: whatever a history holds, the request made of it is one that the vendor accepts.
 
-Thousands of histories as no careful program would leave them, for every wire, judged by validators that
-share nothing with what makes the requests. The same messages, sent as they are, are refused in most
-cases: that is the control.
+Thousands of histories as no careful program would leave them, for every wire, judged by validators
+that share nothing with what makes the requests. The same messages, sent as they are, are refused in
+most cases: that is the control.
 """
 
 import json

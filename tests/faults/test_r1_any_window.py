@@ -34,8 +34,8 @@ from holdfast.window import Evict, View
 from holdfast.window.plan import Step, planned
 from holdfast.window.render import Rendered, Shown, render
 
-LOGS = pick(300, 7_000)  # for each wire, of each log three windows
-PLANS = pick(201, 2_000)  # for each policy
+LOGS = pick(200, 7_000)  # for each wire, of each log three windows
+PLANS = pick(121, 2_000)  # for each policy
 ROUNDS = 3
 POLICIES = judge.policies()
 MISSING = "" if find_spec("holdfast.window.fit") else "there is no holdfast.window.fit"
