@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import asyncpg
 import pytest
+from asyncpg.connection import Connection
 
 from holdfast.entries import Mark
 from holdfast.errors import (
@@ -24,6 +25,7 @@ from holdfast.stores import Record, open_store
 from holdfast.stores.postgresql import pool, tables
 from holdfast.stores.postgresql import statements as sql
 from holdfast.stores.postgresql import store as store_module
+from holdfast.stores.postgresql.errors import translated
 from holdfast.stores.postgresql.heads import session_of, tenant_of
 from holdfast.stores.postgresql.server import SETTINGS, as_array
 from postgres_proxy import Proxy
@@ -442,6 +444,39 @@ def test_a_server_that_does_not_answer_is_given_up(url, monkeypatch):
             assert await texts(store, record.id) == ["a", "b"]
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("do", ["open", "read", "write"])
+def test_a_connection_closed_between_two_steps_of_a_request_is_no_damage(url, monkeypatch, do):
+    """The driver finds nothing where its protocol was: that is a connection which is lost."""
+    prepare, closed = Connection._get_statement, []
+
+    async def prepared(link, *args, **options):
+        statement = await prepare(link, *args, **options)
+        if len(closed) < 2:
+            closed.append(link)
+            link.terminate()
+        return statement
+
+    async def main():
+        async with open_store(url) as store, asyncio.timeout(60):
+            record = await session(store, "a")
+            monkeypatch.setattr(Connection, "_get_statement", prepared)
+            if do == "open":
+                async with open_store(url) as another:
+                    assert await texts(another, record.id) == ["a"]
+            elif do == "write":
+                await appended(store, record, "b")
+            assert await texts(store, record.id) == (["a", "b"] if do == "write" else ["a"])
+            assert len(closed) == 2
+
+    asyncio.run(main())
+
+
+def test_a_row_of_a_wrong_kind_is_damage_all_the_same():
+    """What our own code stumbles over is no lost connection, though it finds nothing as well."""
+    with pytest.raises(Corrupt, match="AttributeError"), translated("there"):
+        None.bind_execute  # noqa: B018
 
 
 def test_who_finds_all_connections_in_use_is_told_so(url):

@@ -7,6 +7,7 @@ column, so it is not repeated; it stays readable as the cause.
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from traceback import walk_tb
 
 import asyncpg
 from asyncpg import exceptions as pg
@@ -61,7 +62,17 @@ _REFUSED = {
 
 def is_lost(error: BaseException) -> bool:
     """Whether the connection broke: what it was asked for may or may not have happened."""
-    return isinstance(error, _LOST) and not isinstance(error, pg.DataError)
+    is_told = isinstance(error, _LOST) and not isinstance(error, pg.DataError)
+    return is_told or _was_closed(error)
+
+
+def _was_closed(error: BaseException) -> bool:
+    """Whether the driver stumbled over a connection that was closed between two steps of a request:
+    it looks for its protocol then, and finds None."""
+    if not isinstance(error, AttributeError) or error.obj is not None:
+        return False
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    return bool(frames) and frames[-1].f_globals.get("__name__", "").startswith("asyncpg.")
 
 
 def is_passing(error: BaseException) -> bool:

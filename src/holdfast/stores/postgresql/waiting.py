@@ -22,7 +22,7 @@ async def spawn(function: Callable[[_Argument], _Result], argument: _Argument) -
         try:
             answer = await found
         except BaseException as error:  # noqa: BLE001 - told where it is waited for, whatever it is
-            found = inner.throw(error)
+            found = inner.throw(type(error), error, error.__traceback__)
         else:
             found = inner.switch(answer)
     result: _Result = found
