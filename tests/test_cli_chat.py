@@ -120,15 +120,26 @@ def test_c_goes_on_with_the_latest_conversation_and_nothing_else_does(run):
 
 
 def test_s_begins_a_conversation_under_a_key_and_goes_on_with_it(run):
-    """It says that it begins one; a beginning of the key is enough to find it later."""
+    """It says that it begins one; a beginning without its colon is enough to find it later."""
     with asked(run, ANTHROPIC.says("Hello.")) as server:
         first = run("chat", "-s", "work:ada", "One.")
-        second = run("chat", "-s", "work:a", "Two.")
+        second = run("chat", "-s", "work", "Two.")
 
     assert "there was no work:ada yet" in first.err and "yet" not in second.err
-    assert "work:a means work:ada here" in second.err and "means" not in first.err
+    assert "work means work:ada here" in second.err and "means" not in first.err
     assert said(server) == [("user", "One."), ("assistant", "Hello."), ("user", "Two.")]
     assert [each["key"] for each in run("ls", "--json").json] == ["work:ada"]
+
+
+def test_what_one_chat_says_is_not_said_in_another_that_begins_like_it(run):
+    """A bot that gives each chat a key must not answer telegram:1 with what telegram:12 said."""
+    with asked(run, ANTHROPIC.says("Hello.")) as server:
+        run("chat", "-s", "telegram:12", "I am Ada.")
+        done = run("chat", "-s", "telegram:1", "Who am I?")
+
+    assert "there was no telegram:1 yet" in done.err
+    assert said(server) == [("user", "Who am I?")]
+    assert {each["key"] for each in run("ls", "--json").json} == {"telegram:1", "telegram:12"}
 
 
 @pytest.mark.parametrize("arguments", [["-s", "nothing"], ["-c"], ["-s", "@-3"]])

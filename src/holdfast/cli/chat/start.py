@@ -16,7 +16,7 @@ from holdfast.cli.chat.question import is_closed, question
 from holdfast.cli.chat.talk import Talk
 from holdfast.cli.chat.toolbox import tools_in
 from holdfast.cli.failures import USAGE, Failure
-from holdfast.cli.references import Unknown, find
+from holdfast.cli.references import find
 from holdfast.cli.screen import one_line
 
 if TYPE_CHECKING:
@@ -112,18 +112,22 @@ async def _answer(app: App, talk: Talk, choice: models.Choice, options: Options,
 
 
 async def _found(sessions: "SessionManager", reference: str | None) -> "Session | None":
-    """The conversation that is meant; None for one that is begun. Failure if it is nowhere."""
+    """The conversation that is meant; None for one that is begun. Failure if it is nowhere.
+
+    With a colon it is a whole key: what telegram:1 says is not for telegram:12.
+    """
+    from holdfast.errors import SessionNotFound
     from holdfast.keys import check_key
 
     if not reference:
         return None
-    try:
+    if ":" not in reference:
         return await find(sessions, reference)
-    except Unknown:
-        if ":" not in reference:  # a key is channel:name; anything else was meant to be found
-            raise
     check_key(reference)
-    return None
+    try:
+        return await sessions.get(reference)
+    except SessionNotFound:
+        return None
 
 
 def _check_terminal(app: App, *, is_json: bool) -> None:
