@@ -350,6 +350,36 @@ def test_what_is_damaged_is_not_deleted_for_being_old(tmp_path):
     run(scenario, tmp_path)
 
 
+@pytest.mark.parametrize("remove", ["clear", "delete"])
+def test_what_is_damaged_can_be_removed_by_who_asks_for_it(tmp_path, remove):
+    """Its words leave the search index with it, though nobody knows any more which they were."""
+
+    async def scenario(store):
+        tenant = store.tenant()
+        record = await session(store, "lost " + "y" * 100_000)
+        other = await tenant.create(Record(key="other"), [Message.user("kept")])
+        await store.index_all()
+        db = sqlite3.connect(store.path)
+        with db:
+            assert db.execute("DELETE FROM blobs").rowcount == 1
+        assert (await tenant.verify()).problems
+
+        await getattr(tenant, remove)(record.id)
+
+        assert (await tenant.verify()).problems == ()
+        assert await texts(store, other.id) == ["kept"]
+        assert len((await tenant.search("kept")).items) == 1
+        assert not (await tenant.search("lost")).items
+        vocabulary = "CREATE VIRTUAL TABLE temp.terms USING fts5vocab(main, words, row)"
+        db.execute(vocabulary)
+        assert db.execute(
+            "SELECT term FROM temp.terms WHERE term IN ('kept', 'lost')"
+        ).fetchall() == [("kept",)]
+        db.close()
+
+    run(scenario, tmp_path)
+
+
 def test_an_update_that_could_not_be_shown_changes_nothing(tmp_path):
     """The record it would answer with has a fold that is damaged: refused before, not after."""
 

@@ -455,6 +455,7 @@ class Expire(Request[Expired]):
                 marked += 1
             elif head.owner is None or shelf.is_over(head.stamp):
                 with suppress(Corrupt):  # what is damaged is not deleted for being old
+                    views.check_texts(shelf, head)
                     shelf.delete(head)
                     deleted += 1
         return Expired(marked, deleted)

@@ -310,6 +310,16 @@ def size(shelf: Shelf, head: Head) -> int:
     return total + sum(len(shelf.blob(head, digest) or b"") for digest in digests)
 
 
+def check_texts(shelf: Shelf, head: Head) -> None:
+    """Corrupt if a large text of a session is missing."""
+    after = 0
+    while rows := shelf.rows_after(head, after, _SIZE_STEP):
+        for row in rows:
+            if row.payload is not None and row.holes is not None:
+                payload(shelf, head, row)
+        after = rows[-1].seq
+
+
 def payload(shelf: Shelf, head: Head, row: Row) -> bytes:
     """The payload of a row as it was written."""
     assert row.payload is not None

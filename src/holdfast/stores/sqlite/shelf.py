@@ -410,8 +410,15 @@ class SQLiteShelf(Shelf):
         for row in rows:
             if row.kind == "message" and row.payload is not None:
                 (rid,) = self._db.execute(sql.FIND_RID, (head.number, row.seq)).fetchone()
-                said.append((rid, head.number, head.tenant, views.payload(self, head, row)))
+                said.append((rid, head.number, head.tenant, self._words_of(head, row)))
         index.remove(self._db, said)
+
+    def _words_of(self, head: Head, row: Row) -> bytes:
+        """The record of a message, for the index; none that can be read where a part is missing."""
+        try:
+            return views.payload(self, head, row)
+        except Corrupt:
+            return b""
 
     def purge(self) -> None:
         index.purge(self._db)
