@@ -6,6 +6,7 @@ same messages in the same places, of the same turns, with the same digest.
 """
 
 import asyncio
+from datetime import timedelta
 from random import Random
 
 import pytest
@@ -397,6 +398,97 @@ class Slow:
             self.appended.set()
             await self.appends.wait()
         return done
+
+
+# Answers that come late
+
+
+class Late:
+    """A tenant whose answers are true, and old when they come."""
+
+    def __init__(self, tenant):
+        self._tenant = tenant
+        self._gates = {}
+
+    def __getattr__(self, name):
+        return getattr(self._tenant, name)
+
+    def hold(self, name):
+        """Keep the next answer to this question back, until the event is set."""
+        gate = self._gates[name] = asyncio.Event()
+        return gate
+
+    async def _answered(self, name, answer):
+        found = await answer
+        if gate := self._gates.pop(name, None):
+            await gate.wait()
+        return found
+
+    async def read(self, *place):
+        return await self._answered("read", self._tenant.read(*place))
+
+    async def load(self, key):
+        return await self._answered("load", self._tenant.load(key))
+
+
+async def meanwhile(late, name, asked, *then):
+    """Ask; when the answer is made, and before it comes, let all this happen."""
+    gate = late.hold(name)
+    tasks = [asyncio.ensure_future(asked)]
+    await asyncio.sleep(0.001)
+    for each in then:
+        tasks.append(asyncio.ensure_future(each))
+        await asyncio.sleep(0.001)
+    gate.set()
+    await asyncio.gather(*tasks)
+
+
+@pytest.mark.parametrize("by", ["refresh", "catch_up"])
+def test_what_others_begin_is_seen_though_an_older_answer_says_there_is_nothing(by):
+    """Two ask at once, and the record is newer than the rows: they are not taken for known."""
+
+    async def act(tenant, record):
+        late = Late(tenant)
+        talk = await opened(late, record)
+        receipt = Call(model="some:model", extra={"spent": {"calls": 1, "input": 5, "output": 7}})
+        entries = [Message.user("one"), Message.assistant("two"), receipt]
+        await meanwhile(
+            late, "read", getattr(talk, by)(), tenant.append(record.id, entries), talk.look()
+        )
+        await talk.refresh()
+        return texts(talk), talk.spent.calls, talk.head
+
+    assert on_a_store(act) == (["one", "two"], 1, 3)
+
+
+@pytest.mark.parametrize("is_all", [True, False])
+def test_what_is_appended_stays_though_an_older_answer_is_without_it(is_all):
+    async def act(tenant, record):
+        await tenant.append(record.id, [Message.user("one"), Message.assistant("two")])
+        late = Late(tenant)
+        talk = await opened(late, record)
+        await meanwhile(
+            late, "read", talk.load(is_all=is_all), talk.append([Message.user("three")])
+        )
+        return texts(talk), talk.head
+
+    assert on_a_store(act) == (["one", "two", "three"], 3)
+
+
+def test_a_turn_that_has_ended_is_over_though_an_older_record_says_it_runs():
+    async def act(tenant, record):
+        late = Late(tenant)
+        talk = await opened(late, record)
+        lease = await tenant.begin(record.id, "one", timedelta(minutes=1), {})
+
+        async def end():
+            await tenant.release(lease, drop=True)
+            talk.drop_draft()
+
+        await meanwhile(late, "load", talk.look(), end())
+        return talk.record.draft
+
+    assert on_a_store(act) is None
 
 
 # What is let go

@@ -6,8 +6,9 @@ what is new is read, and after a fold what it hides is forgotten again, so the c
 the memory of an open session do not grow with the length of the log.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from holdfast.entries import Call, Entry, Fold, Mark
 from holdfast.errors import InvalidInput, SessionExpired, SessionNotFound
@@ -15,7 +16,7 @@ from holdfast.messages import Message, Role
 from holdfast.parts import Part
 from holdfast.steps.limits import NOTHING_SPENT, Spent
 from holdfast.stores.base import Tenant
-from holdfast.stores.values import Appended, Lease, Record, Stored
+from holdfast.stores.values import Appended, Branch, Lease, Record, Stored
 from holdfast.window.ledger import Ledger
 from holdfast.window.view import Count, View
 
@@ -23,6 +24,7 @@ _NEAR = 64  # messages that others may have added: read so, it does not take a t
 _SMALL = 800  # bytes of an entry beside what it says
 GAP_MIN = 64  # messages: fewer are not worth a second read
 STEER = "steer"
+_Read = TypeVar("_Read")
 
 
 def _tell_nobody() -> None:
@@ -89,6 +91,8 @@ class Conversation:
         self._went = 0  # tokens that folds took away since
         self._steering: dict[str, Message] = {}  # said to a running turn, and not taken up yet
         self.is_gone = False  # the session was deleted, has expired, or was made anew
+        self._reading = asyncio.Lock()
+        self._changes = 0  # of what is known here
         self._measured: tuple[list[Stored], int, int] = (self.rows, 0, 0)
 
     # What is there
@@ -167,19 +171,19 @@ class Conversation:
         return list(self._steering.values())
 
     # Reading
+    #
+    # Who reads waits for who reads already, and reads again where something was appended here
+    # meanwhile: an answer may come late, and what is older must never replace what is newer.
 
     async def load(self, *, is_all: bool = False) -> None:
         """Read what the window shows, or everything."""
-        branch = self.record.branch_named(self.branch)
-        gaps = [] if is_all or not self.is_in_use else gaps_of(self.record.folds)
-        rows: list[Stored] = []
-        start = 0
-        for gap in gaps:
-            rows += await self._read(start, gap.start)
-            start = gap.stop
-        rows += await self._read(start, None)
+        async with self._reading:
+            await self._load(is_all=is_all)
+
+    async def _load(self, *, is_all: bool = False) -> None:
+        branch, gaps, rows = await self._steadily(lambda: self._read_shown(is_all=is_all))
         if gaps and not _is_whole(rows, set()):
-            await self.load(is_all=True)
+            await self._load(is_all=True)
             return
         self.rows, self.gaps = [], gaps
         self.folds, self._folds_seen = [], 0
@@ -190,6 +194,33 @@ class Conversation:
         self.spent = NOTHING_SPENT
         self._take(rows)
         await self._fill_gaps()
+
+    async def _steadily(self, read: Callable[[], Awaitable[_Read]]) -> _Read:
+        """What is read while nothing changes here."""
+        while True:
+            changes = self._changes
+            found = await read()
+            if changes == self._changes:
+                return found
+
+    async def _read_shown(self, *, is_all: bool) -> tuple[Branch, list[Gap], list[Stored]]:
+        """The rows that the window shows, or all, with the branch and what is passed over."""
+        branch = self.record.branch_named(self.branch)
+        gaps = [] if is_all or not self.is_in_use else gaps_of(self.record.folds)
+        rows: list[Stored] = []
+        start = 0
+        for gap in gaps:
+            rows += await self._read(start, gap.start)
+            start = gap.stop
+        return branch, gaps, rows + list(await self._read(start, None))
+
+    async def _read_new(self) -> tuple[Stored, ...]:
+        """The last message that is known, and what is behind it."""
+        known = max(0, self.count - 1)
+        read = await self._read(known, known + _NEAR)
+        if read and read[-1].position == known + _NEAR - 1:
+            read += await self._read(known + _NEAR, None)
+        return read
 
     async def _read(self, start: int, stop: int | None) -> tuple[Stored, ...]:
         if stop is not None and start >= stop:
@@ -203,12 +234,13 @@ class Conversation:
 
     async def look(self) -> None:
         """Read the record again."""
-        try:
-            record = await self.tenant.load(self.record.key)
-        except (SessionNotFound, SessionExpired):
-            self.is_gone = True
-            raise
-        self.see(record)
+        async with self._reading:
+            try:
+                record = await self._steadily(lambda: self.tenant.load(self.record.key))
+            except (SessionNotFound, SessionExpired):
+                self.is_gone = True
+                raise
+            self.see(record)
 
     def see(self, record: Record) -> None:
         """The record as it is now. One of another session under the same key is refused."""
@@ -218,36 +250,44 @@ class Conversation:
                 f"session {self.record.key!r}", "was made anew: get it from the manager"
             )
         self.record = record
+        self._changes += 1
 
     def drop_draft(self) -> None:
         """A turn has ended here, and its draft is gone."""
         if self.record.draft is not None:
             self.record = self.record.replace(draft=None)
+        self._changes += 1
 
     async def catch_up(self) -> None:
         """Read what is new on the branch."""
-        known = max(0, self.count - 1)
-        read = await self._read(known, known + _NEAR)
-        if read and read[-1].position == known + _NEAR - 1:
-            read += await self._read(known + _NEAR, None)
+        async with self._reading:
+            await self._catch_up()
+
+    async def _catch_up(self) -> None:
+        read = await self._steadily(self._read_new)
         new = [row for row in read if row.seq > self.head]
         if (self.count or self.rows) and len(new) == len(read):
-            await self.load()  # the last that was there is gone: the session was cleared
+            await self._load()  # the last that was there is gone: the session was cleared
         elif not read:  # nothing is there, and nothing was: but it may have been, and was cleared
             self.head = max(self.head, self.record.branch_named(self.branch).head)
         elif self.gaps and not _is_whole(new, set(self._called)):
-            await self.load(is_all=True)
+            await self._load(is_all=True)
         else:
             self._take(new)
             await self._fill_gaps()
 
     async def _fill_gaps(self) -> None:
         """Read what was passed over, if a fold came that shows some of it."""
-        if self.gaps and not _are_in(self.gaps, gaps_of(self.folds)):
-            await self.load(is_all=True)
+        if self._shows_gaps:
+            await self._load(is_all=True)
+
+    @property
+    def _shows_gaps(self) -> bool:
+        return bool(self.gaps) and not _are_in(self.gaps, gaps_of(self.folds))
 
     def _take(self, rows: Iterable[Stored]) -> None:
         """Rows that follow those that are loaded."""
+        self._changes += 1
         for row in rows:
             entry = row.entry
             if row.kind == "message":
@@ -298,7 +338,8 @@ class Conversation:
             return done
         if done.last > self.head == head:
             self._took(done, entries)
-            await self._fill_gaps()
+            if self._shows_gaps:
+                await self.load(is_all=True)
         elif done.last > self.head:  # it was loaded again meanwhile
             await self.catch_up()
         return done
