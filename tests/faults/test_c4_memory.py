@@ -39,9 +39,10 @@ class Parrot(FakeProvider):
         if len(words) > 1:
             self._found.append(shown[:200])
         said = " and ".join(sorted(words))
+        await asyncio.sleep(0)
+        # Nobody is cut off between these two: the answer would be there for the next one who asks.
         self.add(saves(f"[2026-02-01 12:00] {said}", f"- {said}\n") if tools else said or "nothing")
         self.requests.clear()
-        await asyncio.sleep(0)
         return await super().complete(messages, system, tools, **options)
 
 
