@@ -5,7 +5,7 @@ flipped bit, a missing or moved row is Corrupt, with its place. Nothing that is 
 as if it were not. `problems` also goes along the chain.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -301,22 +301,25 @@ def _link_at(shelf: Shelf, head: Head, seq: int) -> bytes:
 
 def size(shelf: Shelf, head: Head) -> int:
     """How many bytes the payloads of a session have, and the large texts that belong into them."""
-    total = after = 0
+    total = 0
     digests: set[bytes] = set()
-    while rows := shelf.rows_after(head, after, _SIZE_STEP):
-        total += sum(len(row.payload or b"") for row in rows)
-        digests.update(*(blobs.digests(row.holes) for row in rows))
-        after = rows[-1].seq
+    for row in _every_row(shelf, head):
+        total += len(row.payload or b"")
+        digests.update(blobs.digests(row.holes))
     return total + sum(len(shelf.blob(head, digest) or b"") for digest in digests)
 
 
 def check_texts(shelf: Shelf, head: Head) -> None:
     """Corrupt if a large text of a session is missing."""
+    for row in _every_row(shelf, head):
+        if row.payload is not None and row.holes is not None:
+            payload(shelf, head, row)
+
+
+def _every_row(shelf: Shelf, head: Head) -> Iterator[Row]:
     after = 0
     while rows := shelf.rows_after(head, after, _SIZE_STEP):
-        for row in rows:
-            if row.payload is not None and row.holes is not None:
-                payload(shelf, head, row)
+        yield from rows
         after = rows[-1].seq
 
 
